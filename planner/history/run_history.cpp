@@ -13,7 +13,7 @@ StepMetrics step_of(const Json& json) {
   StepMetrics out;
   out.step = static_cast<int64_t>(number_in(json, "step").value_or(0));
   out.loss = number_in(json, "loss");
-  out.validation_loss = number_in(json, "validation_loss");
+  out.validation = validation_in(json);
   out.step_s = number_in(json, "step_s");
   out.tokens_per_s = number_in(json, "tokens_per_s");
   return out;

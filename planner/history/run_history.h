@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "planner/history/run_summary.h"
+#include "planner/history/validation_losses.h"
 #include "planner/plan/plan.h"
 
 namespace sailor {
@@ -21,7 +22,7 @@ namespace sailor {
 struct StepMetrics {
   int64_t step = 0;  // from 1
   std::optional<double> loss;
-  std::optional<double> validation_loss;
+  ValidationLosses validation;
   std::optional<double> step_s;
   std::optional<double> tokens_per_s;
 };

@@ -50,7 +50,7 @@ std::string summary_text(const RunSummary& s) {
   if (s.first_loss && s.last_loss)
     text += fmt::format(", loss {:.4f} -> {:.4f} (unigram entropy of the data: {:.4f})", *s.first_loss,
                         *s.last_loss, s.unigram_entropy);
-  if (s.validation_loss) text += fmt::format(", validation loss {:.4f}", *s.validation_loss);
+  if (!s.validation.empty()) text += ", validation loss " + validation_text(s.validation);
   text += '\n';
   if (!s.moved.empty()) text += s.moved + '\n';
   if (!s.next_job.empty()) text += fmt::format("training continues in job {}\n", s.next_job);
@@ -91,7 +91,6 @@ std::string summary_json(const RunSummary& s) {
                {"steps", s.steps},
                {"first_loss", number_or_null(s.first_loss)},
                {"last_loss", number_or_null(s.last_loss)},
-               {"validation_loss", number_or_null(s.validation_loss)},
                {"unigram_entropy", s.unigram_entropy},
                {"measured_iteration_s", number_or_null(s.measured_iteration_s)},
                {"mean_iteration_s", number_or_null(s.mean_iteration_s)},
@@ -103,6 +102,7 @@ std::string summary_json(const RunSummary& s) {
                {"catalog", s.catalog},
                {"profiles", s.profiles},
                {"ranks", Json::array()}};
+  add_validation(json, s.validation);
   for (const RankSummary& r : s.ranks) {
     json["ranks"].push_back({{"rank", r.rank},
                              {"node", r.node},
@@ -134,7 +134,7 @@ std::optional<RunSummary> read_run_summary(const std::string& path) {
   s.steps = integer_in<int64_t>(json, "steps");
   s.first_loss = number_in(json, "first_loss");
   s.last_loss = number_in(json, "last_loss");
-  s.validation_loss = number_in(json, "validation_loss");
+  s.validation = validation_in(json);
   s.unigram_entropy = number_in(json, "unigram_entropy").value_or(0);
   s.measured_iteration_s = number_in(json, "measured_iteration_s");
   s.mean_iteration_s = number_in(json, "mean_iteration_s");

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "planner/history/validation_losses.h"
 #include "planner/plan/measured_run.h"
 #include "planner/plan/plan.h"
 #include "planner/spec/job_spec.h"
@@ -39,9 +40,9 @@ struct RunSummary {
   int64_t steps = 0;
   std::optional<double> first_loss;
   std::optional<double> last_loss;
-  std::optional<double> validation_loss;  // the last one
-  double unigram_entropy = 0;  // of the data, nats per token: a model that learned anything is below it
-  std::string catalog;         // file of GPU types that the run was planned with; empty without a site config
+  ValidationLosses validation;  // the last one
+  double unigram_entropy = 0;   // of the data, nats per token: a model that learned anything is below it
+  std::string catalog;  // file of GPU types that the run was planned with; empty without a site config
   std::vector<std::string> profiles;            // directories of layer and network profiles
   std::optional<double> measured_iteration_s;   // median, warm-up steps left out
   std::optional<double> mean_iteration_s;       // mean of the same steps

@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <ctime>
 #include <filesystem>
 #include <limits>
+#include <map>
 
 #include "planner/plan/feature_text.h"
 #include "planner/plan/rank_layout.h"
@@ -74,7 +76,9 @@ std::string result_table(const RunHistory& history, const PlanOutlook* predicted
   if (!history.steps.empty()) {
     add("loss", number_text(history.steps.back().loss, "{:.4f}"),
         fmt::format("{} at the first step", number_text(history.steps.front().loss, "{:.4f}")));
-    if (end.validation_loss) add("validation loss", number_text(end.validation_loss, "{:.4f}"));
+    for (const auto& [name, loss] : end.validation)
+      add("validation loss", number_text(loss, "{:.4f}"),
+          fmt::format("{}perplexity {:.1f}", name.empty() ? "" : name + ": ", std::exp(loss)));
   }
   const std::optional<double> promised = predicted_iteration_s(history, predicted);
   std::string against = promised ? fmt::format("predicted {}", seconds_text(*promised)) : "";
@@ -108,15 +112,18 @@ std::string training_charts(const RunHistory& history, const PlanOutlook* predic
   rate.y_name = "tokens per second";
   rate.from_zero = true;
   loss.marks = rate.marks = change_marks(history);
-  ChartSeries training{"training", {}}, validation{"validation", {}, true}, measured{"measured", {}};
+  ChartSeries training{"training", {}}, measured{"measured", {}};
+  std::map<std::string, ChartSeries> validation;  // by name of the set
   for (const StepMetrics& step : history.steps) {
     const auto x = static_cast<double>(step.step);
     if (step.loss) training.points.emplace_back(x, *step.loss);
-    if (step.validation_loss) validation.points.emplace_back(x, *step.validation_loss);
+    for (const auto& [name, value] : step.validation)
+      validation.try_emplace(name, ChartSeries{name.empty() ? "validation" : "validation " + name, {}, true})
+          .first->second.points.emplace_back(x, value);
     if (step.tokens_per_s) measured.points.emplace_back(x, *step.tokens_per_s);
   }
   loss.series = {training};
-  if (!validation.points.empty()) loss.series.push_back(validation);
+  for (auto& [name, series] : validation) loss.series.push_back(std::move(series));
   rate.series = {measured};
   if (const ChartLevel level = promised_rate(history, predicted); !level.from.empty()) rate.levels = {level};
   return html_section("Training", "<div class=\"charts\">\n" + html_wide(line_chart_svg(loss)) +

@@ -67,6 +67,7 @@ MemoryBreakdown IterationModel::memory(const CompactPlan& plan, int pipeline, in
   const int microbatches = plan.microbatches[static_cast<size_t>(pipeline)];
   const std::vector<int> held = chunks_in_flight(schedule, group, groups, microbatches);
   RankMemoryInput input;
+  input.average = context.job.training.ema.has_value();
   for (int chunk = 0; chunk < plan.interleave; ++chunk) {
     const int index = chunk * groups + group;
     const CompactStage& stage = stages[static_cast<size_t>(index)];
@@ -126,6 +127,7 @@ bool IterationModel::rank_fits(const StageMemoryInput& stage) {
   const std::vector<LayerSizes>& sizes = *kind.sizes;
   const bool first = stage.first_layer == 0, last = stage.end_layer == static_cast<int>(sizes.size());
   RankMemoryInput input;
+  input.average = context.job.training.ema.has_value();
   input.chunks.push_back({{sizes.data() + stage.first_layer, sizes.data() + stage.end_layer},
                           stage.recompute,
                           stage.in_flight,

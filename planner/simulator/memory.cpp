@@ -85,7 +85,8 @@ MemoryBreakdown rank_memory(const RankMemoryInput& input, const FrameworkStyle& 
   const double shards =
       data_parallel && shards_optimizer(std::max(input.zero, style.zero)) ? input.replicas : 1;
   const double gradient = style.gradient_bytes_at(precision);
-  const double moments = style.moments_bytes_at(precision);
+  const double moments =
+      style.moments_bytes_at(precision) + (input.average ? kind_of(precision).state_bytes : 0);
   memory.frozen_bytes = product(frozen, style.weight_bytes(precision));
   memory.weights_bytes = product(parameters, style.weight_bytes(precision)) + memory.frozen_bytes;
   memory.gradients_bytes = product(parameters, gradient + style.gradient_copy_bytes);

@@ -31,6 +31,7 @@ struct RankMemoryInput {
   int replicas = 1;        // number of replicas that reduce gradients
   bool both_ends = false;  // the rank has the first and the last layer: tied parameters count once
   Zero zero = Zero::none;  // what is sharded over the replicas
+  bool average = false;    // the optimizer keeps an average of the parameters (training.ema)
   ReplicaShape shape;
   int64_t base_bytes = 0;
   int64_t gathered_elements =

@@ -14,7 +14,7 @@ struct MemoryBreakdown {
   int64_t weights_bytes = 0;
   int64_t frozen_bytes = 0;  // of weights_bytes: of weights that are not trained
   int64_t gradients_bytes = 0;
-  int64_t optimizer_bytes = 0;      // moments
+  int64_t optimizer_bytes = 0;      // moments and averages
   int64_t master_bytes = 0;         // 32-bit copies of 16-bit weights
   int64_t activations_bytes = 0;    // in_flight x microbatch x per sequence
   int64_t workspace_bytes = 0;      // logits and other tensors that exist only inside a layer

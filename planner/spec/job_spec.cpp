@@ -111,8 +111,14 @@ const std::vector<std::string>& optimizer_names() {
   return names;
 }
 
+const std::vector<std::string>& optimizer_keys() {
+  static const std::vector<std::string> keys = {"name",    "lr",       "weight_decay", "beta1", "beta2",
+                                                "epsilon", "momentum", "nesterov",     "groups"};
+  return keys;
+}
+
 OptimizerSpec read_optimizer(const Field& field) {
-  MapField map(field, {"name", "lr", "weight_decay", "beta1", "beta2", "epsilon", "momentum", "nesterov"});
+  MapField map(field, optimizer_keys());
   OptimizerSpec optimizer;
   if (auto name = map.optional("name")) {
     name->choice(optimizer_names());
@@ -150,25 +156,64 @@ OptimizerSpec read_optimizer(const Field& field) {
   return optimizer;
 }
 
+// After the model and the adapters: the groups are of what is trained.
+std::vector<ParameterGroup> read_groups(const Field& field, const TrainingSpec& training,
+                                        const ModelSpec& model) {
+  std::vector<ParameterGroup> groups;
+  std::vector<Field> patterns;
+  for (const Field& item : field.items()) {
+    const MapField map(item, {"match", "lr_scale", "weight_decay"});
+    patterns.push_back(map.required("match"));
+    ParameterGroup& group = groups.emplace_back(ParameterGroup{patterns.back().text()});
+    const auto scale = map.optional("lr_scale"), decay = map.optional("weight_decay");
+    if (scale) group.lr_scale = scale->non_negative();
+    if (decay) group.weight_decay = decay->non_negative();
+    if (!scale && !decay) map.fail("changes nothing; add lr_scale or weight_decay");
+  }
+  if (groups.empty()) field.fail("lists no groups; omit the key");
+  if (const auto problem = find_problem(groups, model, training.lora))
+    patterns[problem->group].fail(problem->text);
+  return groups;
+}
+
 const std::vector<std::string>& schedule_names() {
-  static const std::vector<std::string> names = {"constant", "linear", "cosine"};
+  static const std::vector<std::string> names = {"constant", "linear", "cosine", "wsd", "inverse_sqrt"};
   return names;
+}
+
+// `wsd`: the last of the steps up to `end`, a tenth of them unless the job says otherwise.
+void read_annealing(const MapField& map, int64_t end, ScheduleSpec& schedule) {
+  for (const char* key : {"annealing_steps", "annealing"}) {
+    const auto given = map.optional(key);
+    if (given && schedule.name != "wsd")
+      given->fail(fmt::format("belongs to schedule wsd, not to {}; leave it out", schedule.name));
+  }
+  if (schedule.name != "wsd") return;
+  schedule.annealing_steps = std::max<int64_t>(1, end / 10);
+  if (auto steps = map.optional("annealing_steps"))
+    schedule.annealing_steps = steps->integer<int64_t>(1, kMaxCount);
+  if (schedule.warmup_steps + schedule.annealing_steps > end)
+    map.fail(fmt::format("warmup_steps ({}) and annealing_steps ({}) must not be more than all steps ({})",
+                         schedule.warmup_steps, schedule.annealing_steps, end));
+  static const std::vector<std::string> shapes = {"linear", "cosine", "1-sqrt"};
+  if (auto shape = map.optional("annealing")) schedule.annealing = shapes[shape->choice(shapes)];
 }
 
 // After optimizer and steps: the schedule is between them.
 ScheduleSpec read_schedule(const Field& field, const TrainingSpec& training) {
-  MapField map(field, {"name", "warmup_steps", "decay_steps", "min_lr"});
+  MapField map(field, {"name", "warmup_steps", "decay_steps", "min_lr", "annealing_steps", "annealing"});
   ScheduleSpec schedule;
   schedule.name = schedule_names()[map.required("name").choice(schedule_names())];
   if (auto steps = map.optional("warmup_steps"))
     schedule.warmup_steps = steps->integer<int64_t>(0, kMaxCount);
-  const bool decays = schedule.name != "constant";
+  const bool decays = schedule.name != "constant", ends = decays && schedule.name != "inverse_sqrt";
   if (auto steps = map.optional("decay_steps")) {
     if (!decays) steps->fail("a constant schedule does not decay; leave it out, or choose linear or cosine");
+    if (!ends) steps->fail("the decay of inverse_sqrt has no end; leave it out");
     schedule.decay_steps = steps->integer<int64_t>(1, kMaxCount);
   }
   const int64_t end = schedule.decay_steps > 0 ? schedule.decay_steps : training.steps;
-  if (decays && schedule.warmup_steps >= end)
+  if (ends && schedule.warmup_steps >= end)
     field.fail(fmt::format("warmup_steps ({}) must be below {} ({})", schedule.warmup_steps,
                            schedule.decay_steps > 0 ? "decay_steps" : "training.steps", end));
   if (auto lr = map.optional("min_lr")) {
@@ -177,6 +222,7 @@ ScheduleSpec read_schedule(const Field& field, const TrainingSpec& training) {
     if (schedule.min_lr > training.optimizer.lr)
       lr->fail(fmt::format("must be at most the optimizer's lr, {}", training.optimizer.lr));
   }
+  read_annealing(map, end, schedule);
   return schedule;
 }
 
@@ -226,9 +272,33 @@ LossScaleSpec read_loss_scale(const Field& field, const TrainingSpec& training) 
   return scale;
 }
 
+SpikeSpec read_on_spike(const Field& field) {
+  MapField map(field, {"kind", "factor", "window", "most_in_a_row"});
+  SpikeSpec spike;
+  if (auto kind = map.optional("kind")) kind->choice({"skip"});
+  if (auto factor = map.optional("factor")) {
+    spike.factor = factor->positive();
+    if (spike.factor < 1) factor->fail("must be at least 1, or most steps would be skipped");
+  }
+  if (auto window = map.optional("window")) spike.window = window->integer<int>(1, 100'000);
+  if (auto most = map.optional("most_in_a_row")) spike.most_in_a_row = most->integer<int>(1, 1'000'000);
+  return spike;
+}
+
+EmaSpec read_ema(const Field& field) {
+  MapField map(field, {"decay", "validate"});
+  EmaSpec ema;
+  const Field decay = map.required("decay");
+  ema.decay = decay.number(0, 1);
+  if (ema.decay == 1) decay.fail("must be below 1, or the average never changes");
+  if (auto validate = map.optional("validate")) ema.validate = validate->boolean();
+  return ema;
+}
+
 TrainingSpec read_training(const Field& field, const ModelSpec& model) {
-  MapField map(field, {"task", "global_batch", "precision", "loss_scale", "steps", "seed", "deterministic",
-                       "optimizer", "schedule", "clip_grad_norm", "validation", "lora"});
+  MapField map(
+      field, {"task", "global_batch", "precision", "loss_scale", "steps", "seed", "deterministic",
+              "optimizer", "schedule", "clip_grad_norm", "z_loss", "on_spike", "ema", "validation", "lora"});
   TrainingSpec training;
   if (auto task = map.optional("task"))
     training.task = static_cast<Task>(task->choice({"pretraining", "sft"}));
@@ -242,12 +312,18 @@ TrainingSpec read_training(const Field& field, const ModelSpec& model) {
   if (auto optimizer = map.optional("optimizer")) training.optimizer = read_optimizer(*optimizer);
   if (auto schedule = map.optional("schedule")) training.schedule = read_schedule(*schedule, training);
   if (auto norm = map.optional("clip_grad_norm")) training.clip_grad_norm = norm->positive();
+  if (auto factor = map.optional("z_loss")) training.z_loss = factor->non_negative();
+  if (auto spike = map.optional("on_spike")) training.on_spike = read_on_spike(*spike);
+  if (auto ema = map.optional("ema")) training.ema = read_ema(*ema);
   if (auto validation = map.optional("validation")) training.validation = read_validation(*validation);
   if (auto lora = map.optional("lora")) {
     if (training.optimizer.orthogonalizes())
       lora->fail("adapters are not trained with muon; use training.optimizer.name adamw or sgd");
     training.lora = read_lora(*lora, model);
   }
+  if (auto optimizer = map.optional("optimizer"))
+    if (auto groups = MapField(*optimizer, optimizer_keys()).optional("groups"))
+      training.optimizer.groups = read_groups(*groups, training, model);
   return training;
 }
 
@@ -268,6 +344,21 @@ std::vector<DataSource> read_sources(const Field& field) {
   return sources;
 }
 
+std::vector<ValidationSet> read_validation_sets(const Field& field) {
+  if (!field.is_map()) return {{"", field.text()}};
+  std::vector<ValidationSet> sets;
+  for (const auto& [name, files] : field.entries()) {
+    const bool good = !name.empty() && name.size() <= 64 && std::all_of(name.begin(), name.end(), [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+             c == '-';
+    });
+    if (!good) files.fail("name the set with letters, digits, \"-\" and \"_\"");
+    sets.push_back({name, files.text()});
+  }
+  if (sets.empty()) field.fail("names no files; omit the key");
+  return sets;
+}
+
 DataSpec read_data(const Field& field) {
   static const std::vector<std::string> types = {"int8",  "int16",  "int32",  "int64",
                                                  "uint8", "uint16", "uint32", "uint64"};
@@ -277,16 +368,18 @@ DataSpec read_data(const Field& field) {
   if (auto format = map.optional("format")) data.format = format_names()[format->choice(format_names())];
   if (auto column = map.optional("column")) data.column = column->text();
   if (auto type = map.optional("token_encoding_type")) data.token_encoding_type = types[type->choice(types)];
-  if (auto validation = map.optional("validation")) data.validation = validation->text();
+  if (auto validation = map.optional("validation")) data.validation = read_validation_sets(*validation);
   if (auto mask = map.optional("document_mask")) data.document_mask = mask->boolean();
   return data;
 }
 
 MetricsSpec read_metrics(const Field& field, const TrainingSpec& training) {
-  MapField map(field, {"tensorboard", "trace_step"});
+  MapField map(field, {"tensorboard", "trace_step", "gradient_statistics_every"});
   MetricsSpec metrics;
   if (auto directory = map.optional("tensorboard")) metrics.tensorboard = directory->text();
   if (auto step = map.optional("trace_step")) metrics.trace_step = step->integer<int64_t>(1, training.steps);
+  if (auto every = map.optional("gradient_statistics_every"))
+    metrics.gradient_statistics_every = every->integer<int64_t>(0, kMaxCount);
   return metrics;
 }
 
@@ -349,7 +442,8 @@ CheckpointSpec read_checkpoint(const Field& field, bool elastic) {
 // What only Sailor's own trainer does.
 void refuse_for_other_trainers(const JobSpec& job) {
   if (job.trainer.own()) return;
-  for (const char* key : {"training.lora", "training.task", "data", "checkpoint", "elastic", "metrics"})
+  for (const char* key : {"training.lora", "training.task", "training.optimizer.groups", "training.z_loss",
+                          "training.on_spike", "training.ema", "data", "checkpoint", "elastic", "metrics"})
     if (job.lines.contains(key))
       throw InputError(job.where(key),
                        fmt::format("{0}: is for Sailor's own trainer; remove it: {1} programs "

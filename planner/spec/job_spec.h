@@ -15,6 +15,7 @@
 #include "planner/spec/lora_spec.h"
 #include "planner/spec/model_spec.h"
 #include "planner/spec/objective.h"
+#include "planner/spec/parameter_groups.h"
 #include "planner/spec/precision.h"
 #include "planner/spec/trainer_spec.h"
 
@@ -29,6 +30,7 @@ struct OptimizerSpec {
   double epsilon = 1e-8;
   double momentum = 0.0;  // muon (0.95 by default) and sgd, like the next, which needs a momentum
   bool nesterov = false;  // by default true with muon
+  std::vector<ParameterGroup> groups;  // the first that matches a parameter applies
 
   bool orthogonalizes() const { return name == "muon"; }
 
@@ -37,10 +39,12 @@ struct OptimizerSpec {
 
 // The learning rate of a step; see trainer/optim/lr_schedule.h.
 struct ScheduleSpec {
-  std::string name = "constant";  // constant | linear | cosine
-  int64_t warmup_steps = 0;       // linear, from near 0 to the optimizer's lr
-  int64_t decay_steps = 0;        // step (warm-up included) that reaches min_lr; 0 = the job's last
-  double min_lr = 0;              // at the end of the decay, and after it
+  std::string name = "constant";     // constant | linear | cosine | wsd | inverse_sqrt
+  int64_t warmup_steps = 0;          // linear, from near 0 to the optimizer's lr
+  int64_t decay_steps = 0;           // step (warm-up included) that reaches min_lr; 0 = the job's last
+  double min_lr = 0;                 // at the end of the decay, and after it
+  int64_t annealing_steps = 0;       // wsd only, like the next: the last of the decay steps
+  std::string annealing = "linear";  // linear | cosine | 1-sqrt
 
   bool operator==(const ScheduleSpec&) const = default;
 };
@@ -66,6 +70,24 @@ struct ValidationSpec {
 // What the loss counts: every token, or answers of supervised fine-tuning.
 enum class Task { pretraining, sft };
 
+// Steps whose gradient is not to be trusted; see trainer/optim/spike_guard.h.
+struct SpikeSpec {
+  double factor = 10;      // of the median norm, above which a norm is a spike
+  int window = 100;        // updates that the median is of
+  int most_in_a_row = 10;  // skipped steps; one more ends the job
+
+  bool operator==(const SpikeSpec&) const = default;
+};
+
+// An exponential moving average of the trained parameters: average = decay average + (1 - decay) value after
+// every update, from the initial values on.
+struct EmaSpec {
+  double decay = 0.999;
+  bool validate = false;  // validation is of the average
+
+  bool operator==(const EmaSpec&) const = default;
+};
+
 struct TrainingSpec {
   Task task = Task::pretraining;
   int64_t global_batch = 0;  // sequences per iteration; never changed by the planner
@@ -79,6 +101,9 @@ struct TrainingSpec {
   OptimizerSpec optimizer;
   ScheduleSpec schedule;
   std::optional<double> clip_grad_norm;  // maximum L2 norm of the whole model's gradient; empty = no clipping
+  double z_loss = 0;                     // factor of the mean of log(Z)^2, Z the sum of exp(logit) of a token
+  std::optional<SpikeSpec> on_spike;     // empty: a gradient that is not finite ends the job
+  std::optional<EmaSpec> ema;
   ValidationSpec validation;
   std::optional<LoraSpec> lora;  // trains adapters of a frozen model; empty = trains the model
 
@@ -97,6 +122,13 @@ struct DataSource {
   bool operator==(const DataSource&) const = default;
 };
 
+struct ValidationSet {
+  std::string name;  // empty for the only one of a job that names none
+  std::string files;
+
+  bool operator==(const ValidationSet&) const = default;
+};
+
 struct DataSpec {
   std::vector<DataSource> train;  // several are a blend
   // auto | nanogpt | uint32 | llmc | megatron | bytes (trainer/data/token_file.h) | mosaicml
@@ -104,7 +136,7 @@ struct DataSpec {
   std::string format = "auto";
   std::string column;                         // of the tokens in MosaicML's format; empty = the usual names
   std::string token_encoding_type = "int64";  // of tokens in columns of bytes there
-  std::string validation;                     // files for validation; empty = none
+  std::vector<ValidationSet> validation;      // empty = none
   // Attention and positions end with a document, and no document's first token is predicted. Needs files that
   // mark documents.
   bool document_mask = false;  // sft has it anyway
@@ -116,6 +148,7 @@ struct DataSpec {
 struct MetricsSpec {
   std::string tensorboard;  // directory of event files; empty = `tensorboard` in the run directory
   int64_t trace_step = 0;   // iteration, from 1, whose timeline is written; 0 = none
+  int64_t gradient_statistics_every = 0;  // steps between norms of layers and the gradient noise; 0 = never
 
   bool operator==(const MetricsSpec&) const = default;
 };

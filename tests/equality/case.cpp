@@ -4,9 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <numeric>
 #include <random>
+#include <regex>
 #include <set>
 
 #include "planner/spec/error.h"
@@ -226,6 +228,39 @@ LoraSpec draw_lora(Random& random, const ModelSpec& model) {
   return lora;
 }
 
+// Settings of some of the parameters, chosen by a name, by all names that differ in a number, by the last
+// word or by the words before it.
+std::vector<ParameterGroup> draw_groups(Random& random, const ModelSpec& model,
+                                        const std::optional<LoraSpec>& lora) {
+  constexpr double kScales[] = {0, 0.1, 0.5, 3}, kDecays[] = {0, 0.05, 0.3};
+  const std::vector<ParameterSpec> trained = trained_parameters(model, lora, model.vocabulary);
+  std::vector<ParameterGroup> groups;
+  for (int tries = between(random, 1, 6); tries > 0 || groups.empty(); --tries) {
+    const ParameterSpec& parameter = trained[random() % trained.size()];
+    const auto& pieces = parameter.stored.pieces;
+    std::string name = pieces[random() % pieces.size()].tensor;
+    if (name.empty()) name = parameter.name;
+    ParameterGroup& group = groups.emplace_back();
+    switch (random() % 4) {
+      case 0:
+        group.match = name;
+        break;
+      case 1:
+        group.match = std::regex_replace(name, std::regex("[0-9]+"), "*");
+        break;
+      case 2:
+        group.match = "*" + name.substr(name.rfind('.'));
+        break;
+      default:
+        group.match = name.substr(0, name.rfind('.', name.rfind('.') - 1)) + ".*";
+    }
+    group.lr_scale = kScales[random() % std::size(kScales)];
+    if (random() % 2) group.weight_decay = kDecays[random() % std::size(kDecays)];
+    if (find_problem(groups, model, lora)) groups.pop_back();
+  }
+  return groups;
+}
+
 }  // namespace
 
 Case make_case(const CaseOptions& options) {
@@ -308,6 +343,24 @@ Case make_case(const CaseOptions& options) {
     features.insert(training.optimizer.nesterov ? "muon_nesterov" : "muon");
   }
 
+  Random loss_random(options.seed * 122949823 + static_cast<uint64_t>(options.index));
+  if (loss_random() % 3 == 0) {
+    training.z_loss = std::pow(10, -between(loss_random, 2, 4));
+    features.insert("z_loss");
+  }
+  if (loss_random() % 3 == 0) {
+    training.ema = EmaSpec{.decay = between(loss_random, 50, 99) / 100.0};
+    features.insert("ema");
+  }
+  // A factor so small that some steps are above it. In 16 bits rounding would decide about too many.
+  if (loss_random() % 3 == 0 && kind_of(options.precision).element_bytes >= 4) {
+    training.on_spike = SpikeSpec{.factor = 1 + between(loss_random, 0, 4) / 100.0,
+                                  .window = between(loss_random, 2, 6),
+                                  .most_in_a_row = 2 * kSteps};
+    features.insert("on_spike");
+  }
+  result.job.metrics.gradient_statistics_every = between(loss_random, 1, 4);
+
   Plan& plan = result.plan;
   plan.model = model.name;
   plan.microbatch = between(random, 2, 3);
@@ -316,6 +369,12 @@ Case make_case(const CaseOptions& options) {
       large ? static_cast<int>(65536 / row_bytes) + between(random, 1, 8) : between(random, 12, 40);
   if (model.attention_window > 0) model.attention_window = between(family_random, 2, model.sequence - 1);
   if (model.learned_positions()) model.positions = model.sequence + between(family_random, 0, 3);
+
+  Random group_random(options.seed * 141650939 + static_cast<uint64_t>(options.index));
+  if (group_random() % 3 == 0) {
+    training.optimizer.groups = draw_groups(group_random, model, training.lora);
+    features.insert(fmt::format("groups_{}", training.optimizer.groups.size()));
+  }
 
   const int pipelines = static_cast<int>(layout.size());
   const int missing = random() % 2 ? between(random, 1, plan.microbatch - 1) : 0;

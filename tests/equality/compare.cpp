@@ -106,11 +106,14 @@ void Comparison::set_initial_values() {
 void Comparison::add(const StepResult& result, const ReferenceStep& expected) {
   outcome_.loss_err =
       worse(outcome_.loss_err, std::abs(result.loss - expected.loss) / std::abs(expected.loss));
+  if (job_.training.z_loss > 0)
+    outcome_.loss_err =
+        worse(outcome_.loss_err, std::abs(result.z_loss - expected.z_loss) / std::abs(expected.z_loss));
   outcome_.max_in_flight = std::max(outcome_.max_in_flight, result.max_in_flight);
   // The schedule reaches its bound, and no more.
   outcome_.in_flight_ok = outcome_.in_flight_ok && result.max_in_flight == allowed_in_flight_;
 
-  const auto count = [&](double error, const std::string& what) {
+  const Count count = [&](double error, const std::string& what) {
     if (worse(outcome_.grad_err, error) > outcome_.grad_err)
       outcome_.worst = fmt::format("{} at step {}", what, result.step);
     outcome_.grad_err = worse(outcome_.grad_err, error);
@@ -119,7 +122,11 @@ void Comparison::add(const StepResult& result, const ReferenceStep& expected) {
     count(INFINITY, fmt::format("loss scale {} ({}), not {} ({}),", result.loss_scale,
                                 result.skipped ? "skipped" : "updated", expected.loss_scale,
                                 expected.skipped ? "skipped" : "updated"));
-  if (result.skipped) return;  // its gradients are not finite
+  if (job_.training.on_spike && result.spikes != expected.spikes)
+    count(INFINITY, fmt::format("{} spikes, not {},", result.spikes, expected.spikes));
+  compare_averages(expected, count);
+  if (!std::isfinite(result.grad_norm)) return;
+  compare_layer_norms(result, expected, count);
   count(std::abs(result.grad_norm - expected.grad_norm) / expected.grad_norm, "norm");
   for (const OptimizerSlice& slice : trainer_.optimizer().slices()) {
     const at::Tensor& whole = expected.gradients.at(slice.name);
@@ -128,6 +135,38 @@ void Comparison::add(const StepResult& result, const ReferenceStep& expected) {
               gradient_scale(whole, expected),
           slice.name);
   }
+}
+
+// After the step. Gradients of some parameters are rounding and nothing else: they move none far from where
+// it was, which is a scale of its own.
+void Comparison::compare_averages(const ReferenceStep& expected, const Count& count) const {
+  if (!job_.training.ema) return;
+  Optimizer& optimizer = trainer_.optimizer();
+  for (std::size_t i = 0; i < optimizer.slices().size(); ++i) {
+    const OptimizerSlice& slice = optimizer.slices()[i];
+    const at::Tensor& whole = expected.averages.at(slice.name);
+    for (const OptimizerState& state : optimizer.state(i)) {
+      if (state.name != kAverageState) continue;
+      count(run_difference(state.tensor.to(at::kCPU), whole.view({-1}),
+                           first_of_.at(slice.name) + slice.first) /
+                std::max(whole.abs().max().item<double>(), 1e-2),
+            "the average of " + slice.name);
+    }
+  }
+}
+
+void Comparison::compare_layer_norms(const StepResult& result, const ReferenceStep& expected,
+                                     const Count& count) const {
+  if ((result.step + 1) % job_.metrics.gradient_statistics_every != 0) return;
+  std::vector<double> squares(static_cast<std::size_t>(job_.model.num_all_layers()));
+  for (const auto& [name, gradient] : expected.gradients)
+    squares[static_cast<std::size_t>(std::stoi(name))] +=
+        gradient.to(at::kDouble).square().sum().item<double>();
+  if (result.layer_norms.size() != squares.size()) return count(INFINITY, "the number of layer norms");
+  for (std::size_t layer = 0; layer < squares.size(); ++layer)
+    count(std::abs(result.layer_norms[layer] - std::sqrt(squares[layer])) /
+              std::max(std::sqrt(squares[layer]), 1e-3 * expected.grad_norm),
+          fmt::format("norm of layer {}", layer));
 }
 
 namespace {

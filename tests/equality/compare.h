@@ -9,6 +9,7 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -24,8 +25,10 @@ namespace sailor::equality {
 double gradient_scale(const at::Tensor& gradient, const ReferenceStep& step);
 
 struct Outcome {
-  double loss_err = 0;  // max over steps of |a - b| / |b|
-  double grad_err = 0;  // max over steps and parameters of max|a - b| / gradient_scale(b)
+  double loss_err = 0;  // max over steps of |a - b| / |b|, of the z-loss too
+  // max over steps and parameters of max|a - b| / gradient_scale(b), and of relative differences of norms and
+  // averages
+  double grad_err = 0;
   int max_in_flight = 0;
   bool in_flight_ok = true;  // equal to the schedule's number on every rank
   std::string worst;         // the parameter and step of grad_err
@@ -45,6 +48,10 @@ class Comparison {
   const Outcome& outcome() const { return outcome_; }
 
  private:
+  using Count = std::function<void(double error, const std::string& what)>;
+  void compare_averages(const ReferenceStep& expected, const Count& count) const;
+  void compare_layer_norms(const StepResult& result, const ReferenceStep& expected, const Count& count) const;
+
   const JobSpec& job_;
   RankTrainer& trainer_;
   int allowed_in_flight_ = 0, tp_rank_ = 0;

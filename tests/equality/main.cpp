@@ -88,7 +88,10 @@ std::string run_case(const CaseOptions& options, const Case& c, const std::strin
   const std::vector<bool> skipped =
       options.force_overflow ? skipped_on_threads(c, gpus) : std::vector<bool>();
   const int steps = options.resume || options.lose_ranks ? 2 * kSteps : kSteps;
-  const auto reference = run_reference(c.job, initial_values_of(c.job), c.data(), steps, skipped);
+  auto reference = run_reference(c.job, initial_values_of(c.job), c.data(), steps, skipped);
+  if (std::any_of(reference.begin(), reference.end(),
+                  [](const ReferenceStep& step) { return step.close_call; }))
+    reference = run_reference(c.job, initial_values_of(c.job), c.data(), steps, skipped_on_threads(c, gpus));
   if (options.lose_ranks) {
     const LossesOutcome losses = train_with_losses(options, c, backend, reference);
     outcome = losses.outcome;

@@ -6,8 +6,11 @@
 #include <array>
 #include <cmath>
 #include <fstream>
+#include <optional>
+#include <regex>
 #include <stdexcept>
 
+#include "planner/spec/lora_parameters.h"
 #include "tests/equality/reference/adapters.h"
 #include "tests/equality/reference/families.h"
 #include "trainer/model/dropout_mask.h"
@@ -41,25 +44,28 @@ ReferenceDropout reference_dropout(const JobSpec& job, int64_t step, int64_t fir
   };
 }
 
-// The cross entropies of tokens [sequences, tokens + 1], each predicted from those before it.
+// Of tokens [sequences, tokens + 1], each predicted from those before it: the cross entropies and z-losses,
+// [2, sequences, tokens].
 at::Tensor reference_losses(const JobSpec& job, const Weights& weights, const at::Tensor& tokens,
                             const ReferenceDropout& drop) {
   const int64_t inputs = tokens.size(1) - 1;
   const at::Tensor logits =
       reference_forward(job.model.family)(job.model, weights, tokens.narrow(1, 0, inputs), drop);
-  return -logits.log_softmax(-1).gather(2, tokens.narrow(1, 1, inputs).unsqueeze(-1)).squeeze(-1);
+  const at::Tensor cross_entropies =
+      -logits.log_softmax(-1).gather(2, tokens.narrow(1, 1, inputs).unsqueeze(-1)).squeeze(-1);
+  return at::stack({cross_entropies, job.training.z_loss * logits.logsumexp(-1).square()});
 }
 
-// Mean over the sequences of the batch.
+// Means over the sequences of the batch.
 at::Tensor reference_loss_of_sequences(const JobSpec& job, int64_t step, const Weights& weights,
                                        const TokenData& data) {
   std::vector<at::Tensor> rows;
   for (int64_t i = 0; i < job.training.global_batch; ++i)
     rows.push_back(at::tensor(data.sequence(step, i), at::kLong));
-  return reference_losses(job, weights, at::stack(rows), reference_dropout(job, step, 0, 0)).mean();
+  return reference_losses(job, weights, at::stack(rows), reference_dropout(job, step, 0, 0)).mean({1, 2});
 }
 
-// Mean over the targets of the batch that count, with every document on its own.
+// Means over the targets of the batch that count, with every document on its own.
 at::Tensor reference_loss_of_documents(const JobSpec& job, int64_t step, const Weights& weights,
                                        const TokenData& data) {
   std::vector<at::Tensor> losses;
@@ -70,20 +76,45 @@ at::Tensor reference_loss_of_documents(const JobSpec& job, int64_t step, const W
     for (const int64_t length : layout.documents) {
       // With the token behind the document, which counts only if it belongs to the document after all.
       const at::Tensor of_document = reference_losses(job, weights, tokens.narrow(1, first, length + 1),
-                                                      reference_dropout(job, step, i, first))[0];
+                                                      reference_dropout(job, step, i, first))
+                                         .select(1, 0);
       for (const auto& [begin, end] : layout.counted) {
         const int64_t from = std::max(begin, first), to = std::min(end, first + length);
-        if (from < to) losses.push_back(of_document.narrow(0, from - first, to - from));
+        if (from < to) losses.push_back(of_document.narrow(1, from - first, to - from));
       }
       first += length;
     }
   }
-  return at::cat(losses).mean();
+  return at::cat(losses, 1).mean(1);
 }
 
 struct Moments {
   at::Tensor m, v;
 };
+
+bool has_name(const ParameterSpec& parameter, const std::regex& pattern) {
+  for (const StoredPiece& piece : parameter.stored.pieces)
+    if (std::regex_match(piece.tensor.empty() ? parameter.name : piece.tensor, pattern)) return true;
+  return false;
+}
+
+// Learning rate and weight decay of each parameter, from patterns in which only `*` is special.
+std::map<std::string, OptimizerSpec> reference_specs(const JobSpec& job) {
+  std::map<std::string, OptimizerSpec> specs;
+  for (const ParameterSpec& parameter :
+       trained_parameters(job.model, job.training.lora, job.model.vocabulary)) {
+    OptimizerSpec& spec = specs[parameter.name] = job.training.optimizer;
+    if (parameter.columns == 0) spec.weight_decay = 0;
+    for (const ParameterGroup& group : job.training.optimizer.groups) {
+      const std::string dots = std::regex_replace(group.match, std::regex("\\."), "[.]");
+      if (!has_name(parameter, std::regex(std::regex_replace(dots, std::regex("\\*"), ".*")))) continue;
+      spec.lr *= group.lr_scale;
+      if (group.weight_decay) spec.weight_decay = *group.weight_decay;
+      break;
+    }
+  }
+  return specs;
+}
 
 // What the iteration of Muon does to the singular values.
 at::Tensor reference_orthogonalized(const at::Tensor& matrix) {
@@ -115,27 +146,25 @@ at::Tensor reference_direction(const ModelSpec& model, const std::string& name, 
   return result;
 }
 
-void reference_muon(const JobSpec& job, const std::string& name, at::Tensor weight, const at::Tensor& g,
-                    at::Tensor& momentum) {
-  const OptimizerSpec& spec = job.training.optimizer;
+void reference_muon(const OptimizerSpec& spec, const ModelSpec& model, const std::string& name,
+                    at::Tensor weight, const at::Tensor& g, at::Tensor& momentum) {
   momentum = momentum + (1 - spec.momentum) * (g - momentum);
   const at::Tensor mixed = spec.nesterov ? g + spec.momentum * (momentum - g) : momentum;
   at::Tensor value = weight.detach();
-  value.mul_(1 - spec.lr * spec.weight_decay).sub_(spec.lr * reference_direction(job.model, name, mixed));
+  value.mul_(1 - spec.lr * spec.weight_decay).sub_(spec.lr * reference_direction(model, name, mixed));
 }
 
-void reference_update(const JobSpec& job, const std::string& name, int64_t t, at::Tensor weight,
-                      const at::Tensor& g, Moments& moments) {
-  const OptimizerSpec& spec = job.training.optimizer;
+void reference_update(const OptimizerSpec& spec, const ModelSpec& model, const std::string& name, int64_t t,
+                      at::Tensor weight, const at::Tensor& g, Moments& moments) {
   const int layer = std::stoi(name);
-  if (spec.name == "muon" && weight.dim() == 2 && layer > 0 && layer <= job.model.layers)
-    return reference_muon(job, name, weight, g, moments.m);
+  if (spec.name == "muon" && weight.dim() == 2 && layer > 0 && layer <= model.layers)
+    return reference_muon(spec, model, name, weight, g, moments.m);
   moments.m = spec.beta1 * moments.m + (1 - spec.beta1) * g;
   moments.v = spec.beta2 * moments.v + (1 - spec.beta2) * g * g;
   const at::Tensor m = moments.m / (1 - std::pow(spec.beta1, static_cast<double>(t)));
   const at::Tensor v = moments.v / (1 - std::pow(spec.beta2, static_cast<double>(t)));
   at::Tensor value = weight.detach();
-  if (weight.dim() == 2) value.mul_(1 - spec.lr * spec.weight_decay);
+  value.mul_(1 - spec.lr * spec.weight_decay);
   value.sub_(spec.lr * m / (v.sqrt() + spec.epsilon));
 }
 
@@ -158,6 +187,21 @@ struct ReferenceLossScale {
   }
 };
 
+// Norms of the last updates, and whether another one is a spike.
+struct ReferenceSpikes {
+  const std::optional<SpikeSpec>& spec;
+  std::vector<double> norms;
+
+  // Above 1: a spike; 0 while there are too few.
+  double excess(double norm) const {
+    if (!spec || static_cast<int>(norms.size()) < spec->window) return 0;
+    std::vector<double> last(norms.end() - spec->window, norms.end());
+    std::sort(last.begin(), last.end());
+    const double median = (last[(last.size() - 1) / 2] + last[last.size() / 2]) / 2;
+    return norm / (spec->factor * median);
+  }
+};
+
 template <class T>
 void put(std::ostream& out, const T& value) {
   out.write(reinterpret_cast<const char*>(&value), sizeof value);
@@ -169,11 +213,37 @@ T get(std::istream& in) {
   return value;
 }
 
+void put_tensors(std::ostream& out, const std::map<std::string, at::Tensor>& tensors) {
+  put(out, static_cast<uint64_t>(tensors.size()));
+  for (const auto& entry : tensors) {
+    put(out, static_cast<uint64_t>(entry.first.size()));
+    out.write(entry.first.data(), static_cast<std::streamsize>(entry.first.size()));
+    put(out, static_cast<uint64_t>(entry.second.dim()));
+    for (const int64_t size : entry.second.sizes()) put(out, size);
+    const at::Tensor dense = entry.second.contiguous();
+    out.write(static_cast<const char*>(dense.data_ptr()), static_cast<std::streamsize>(dense.nbytes()));
+  }
+}
+
+std::map<std::string, at::Tensor> get_tensors(std::istream& in, at::ScalarType dtype) {
+  std::map<std::string, at::Tensor> tensors;
+  for (uint64_t n = get<uint64_t>(in); n > 0; --n) {
+    std::string name(get<uint64_t>(in), '\0');
+    in.read(name.data(), static_cast<std::streamsize>(name.size()));
+    std::vector<int64_t> shape(get<uint64_t>(in));
+    for (int64_t& size : shape) size = get<int64_t>(in);
+    at::Tensor tensor = at::empty(shape, dtype);
+    in.read(static_cast<char*>(tensor.data_ptr()), static_cast<std::streamsize>(tensor.nbytes()));
+    tensors[name] = tensor;
+  }
+  return tensors;
+}
+
 }  // namespace
 
 std::vector<ReferenceStep> run_reference(const JobSpec& job, const Weights& initial, const TokenData& data,
                                          int steps, const std::vector<bool>& skipped) {
-  Weights weights, frozen;
+  Weights weights, frozen, averages;
   std::map<std::string, Moments> moments;
   for (const auto& entry : initial) {
     if (job.training.lora && !is_adapter(entry.first)) {
@@ -183,32 +253,49 @@ std::vector<ReferenceStep> run_reference(const JobSpec& job, const Weights& init
     weights[entry.first] = entry.second.detach().clone().set_requires_grad(true);
     moments[entry.first] = {at::zeros_like(entry.second.detach()), at::zeros_like(entry.second.detach())};
   }
+  const std::map<std::string, OptimizerSpec> specs = reference_specs(job);
   std::vector<ReferenceStep> results;
+  for (const auto& entry : weights) averages[entry.first] = entry.second.detach().clone();
   ReferenceLossScale loss_scale{job.training.loss_scale};
+  ReferenceSpikes spikes{job.training.on_spike, {}};
   int64_t updates = 0;
   for (int step = 0; step < steps; ++step) {
     const Weights adapted = job.training.lora ? with_adapters(job, frozen, weights) : weights;
-    const at::Tensor loss = job.data.document_mask ? reference_loss_of_documents(job, step, adapted, data)
-                                                   : reference_loss_of_sequences(job, step, adapted, data);
-    torch::autograd::backward({loss}, {});
+    const at::Tensor losses = job.data.document_mask ? reference_loss_of_documents(job, step, adapted, data)
+                                                     : reference_loss_of_sequences(job, step, adapted, data);
+    torch::autograd::backward({losses.sum()}, {});
 
     ReferenceStep result;
-    result.loss = loss.item<double>();
-    result.skipped = !skipped.empty() && skipped.at(static_cast<std::size_t>(step));
-    if (job.training.precision == Precision::fp16) result.loss_scale = loss_scale.scale;
-    loss_scale.update(result.skipped);
-    if (!result.skipped) ++updates;
+    result.loss = losses[0].item<double>();
+    result.z_loss = losses[1].item<double>();
     double squares = 0;
     for (auto& entry : weights) {
       const at::Tensor gradient = entry.second.grad().clone();
       result.largest_gradient = std::max(result.largest_gradient, gradient.abs().max().item<double>());
       squares += gradient.to(at::kDouble).pow(2).sum().item<double>();
-      if (!result.skipped)
-        reference_update(job, entry.first, updates, entry.second, gradient, moments.at(entry.first));
       entry.second.mutable_grad().zero_();
       result.gradients[entry.first] = gradient;
     }
     result.grad_norm = std::sqrt(squares);
+
+    const double excess = spikes.excess(result.grad_norm);
+    result.skipped = skipped.empty() ? excess > 1 : skipped.at(static_cast<std::size_t>(step));
+    result.close_call = std::abs(excess - 1) < 1e-4;
+    result.spikes = (results.empty() ? 0 : results.back().spikes) + (result.skipped ? 1 : 0);
+    if (job.training.precision == Precision::fp16) result.loss_scale = loss_scale.scale;
+    loss_scale.update(result.skipped);
+    if (!result.skipped) {
+      ++updates;
+      spikes.norms.push_back(result.grad_norm);
+      for (auto& entry : weights) {
+        reference_update(specs.at(entry.first), job.model, entry.first, updates, entry.second,
+                         result.gradients.at(entry.first), moments.at(entry.first));
+        if (job.training.ema)
+          averages[entry.first] = job.training.ema->decay * averages[entry.first] +
+                                  (1 - job.training.ema->decay) * entry.second.detach();
+      }
+    }
+    if (job.training.ema) result.averages = averages;
     results.push_back(std::move(result));
   }
   return results;
@@ -219,19 +306,14 @@ void save_reference(const std::vector<ReferenceStep>& steps, const std::string& 
   put(out, static_cast<uint64_t>(steps.size()));
   for (const ReferenceStep& step : steps) {
     put(out, step.loss);
+    put(out, step.z_loss);
     put(out, step.largest_gradient);
     put(out, step.grad_norm);
     put(out, step.loss_scale);
     put(out, step.skipped);
-    put(out, static_cast<uint64_t>(step.gradients.size()));
-    for (const auto& entry : step.gradients) {
-      put(out, static_cast<uint64_t>(entry.first.size()));
-      out.write(entry.first.data(), static_cast<std::streamsize>(entry.first.size()));
-      put(out, static_cast<uint64_t>(entry.second.dim()));
-      for (const int64_t size : entry.second.sizes()) put(out, size);
-      const at::Tensor dense = entry.second.contiguous();
-      out.write(static_cast<const char*>(dense.data_ptr()), static_cast<std::streamsize>(dense.nbytes()));
-    }
+    put(out, step.spikes);
+    put_tensors(out, step.gradients);
+    put_tensors(out, step.averages);
   }
   if (!out.flush()) throw std::runtime_error(path + ": cannot write the reference");
 }
@@ -241,19 +323,14 @@ std::vector<ReferenceStep> load_reference(const std::string& path, at::ScalarTyp
   std::vector<ReferenceStep> steps(get<uint64_t>(in));
   for (ReferenceStep& step : steps) {
     step.loss = get<double>(in);
+    step.z_loss = get<double>(in);
     step.largest_gradient = get<double>(in);
     step.grad_norm = get<double>(in);
     step.loss_scale = get<double>(in);
     step.skipped = get<bool>(in);
-    for (uint64_t n = get<uint64_t>(in); n > 0; --n) {
-      std::string name(get<uint64_t>(in), '\0');
-      in.read(name.data(), static_cast<std::streamsize>(name.size()));
-      std::vector<int64_t> shape(get<uint64_t>(in));
-      for (int64_t& size : shape) size = get<int64_t>(in);
-      at::Tensor gradient = at::empty(shape, dtype);
-      in.read(static_cast<char*>(gradient.data_ptr()), static_cast<std::streamsize>(gradient.nbytes()));
-      step.gradients[name] = gradient;
-    }
+    step.spikes = get<int64_t>(in);
+    step.gradients = get_tensors(in, dtype);
+    step.averages = get_tensors(in, dtype);
   }
   if (!in || steps.empty()) throw std::runtime_error(path + ": cannot read the reference");
   return steps;

@@ -16,16 +16,19 @@
 namespace sailor::equality {
 
 struct ReferenceStep {
-  double loss = 0;
+  double loss = 0, z_loss = 0;
   double largest_gradient = 0;  // max |g| over the model
   double grad_norm = 0;
-  double loss_scale = 0;                        // of training in fp16
-  bool skipped = false;                         // no update, because the trainer's gradients overflowed
+  double loss_scale = 0;    // of training in fp16
+  bool skipped = false;     // no update: the trainer's gradients overflowed, or these are a spike
+  int64_t spikes = 0;       // steps skipped for a spike until here
+  bool close_call = false;  // rounding may decide whether it is one
   std::map<std::string, at::Tensor> gradients;  // unsharded tensors by parameter name
+  std::map<std::string, at::Tensor> averages;   // of parameters after the step, of jobs with training.ema
 };
 
-// `initial` has every parameter's unsharded initial value by name. `skipped`: the steps without an update, if
-// any.
+// `initial` has every parameter's unsharded initial value by name. `skipped`: the steps without an update;
+// empty: spikes are the only ones.
 std::vector<ReferenceStep> run_reference(const JobSpec& job, const std::map<std::string, at::Tensor>& initial,
                                          const TokenData& data, int steps,
                                          const std::vector<bool>& skipped = {});

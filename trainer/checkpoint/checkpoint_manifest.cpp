@@ -14,6 +14,7 @@
 #include "trainer/checkpoint/block_checksums.h"
 #include "trainer/checkpoint/loss_scale_json.h"
 #include "trainer/checkpoint/safetensors.h"
+#include "trainer/checkpoint/spike_json.h"
 
 namespace sailor {
 namespace {
@@ -158,6 +159,7 @@ std::string to_json(const CheckpointManifest& manifest) {
                {"tensors", Json::array()},
                {"files", Json::array()}};
   if (manifest.loss_scale.scale > 0) json["loss_scale"] = loss_scale_json<Json>(manifest.loss_scale);
+  if (manifest.spikes != SpikeState()) json["spikes"] = spike_json<Json>(manifest.spikes);
   if (manifest.lora) json["lora"] = encode(*manifest.lora, manifest.model.from);
   for (const CheckpointTensor& tensor : manifest.tensors)
     json["tensors"].push_back({{"name", tensor.name}, {"dtype", tensor.dtype}, {"shape", tensor.shape}});
@@ -186,6 +188,7 @@ CheckpointManifest parse_manifest(const std::string& text, const std::string& pa
     manifest.step = json.at("step");
     manifest.optimizer_steps = json.at("optimizer_steps");
     if (json.contains("loss_scale")) manifest.loss_scale = loss_scale_of(json.at("loss_scale"));
+    if (json.contains("spikes")) manifest.spikes = spike_state_of(json.at("spikes"));
     manifest.model = decode_model(json.at("model"));
     if (json.contains("lora")) {
       manifest.lora = decode_lora(json.at("lora"));

@@ -14,6 +14,7 @@
 
 #include "planner/spec/job_spec.h"
 #include "trainer/optim/loss_scaler.h"
+#include "trainer/optim/spike_guard.h"
 
 namespace sailor {
 
@@ -50,6 +51,7 @@ struct CheckpointManifest {
   int64_t step = 0;             // finished iterations: the index of the next one
   int64_t optimizer_steps = 0;  // number of updates
   LossScaleState loss_scale;    // in the file if the loss was scaled
+  SpikeState spikes;            // in the file if the job skips spikes
   ModelSpec model;
   std::optional<LoraSpec> lora;  // then the tensors are adapters, and `model.from` is their base model
   Precision precision = Precision::fp32;

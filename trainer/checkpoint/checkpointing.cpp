@@ -41,6 +41,7 @@ CheckpointManifest make_manifest(const JobSpec& job, const std::string& plan, co
   manifest.step = snapshot.version().steps_done;
   manifest.optimizer_steps = snapshot.optimizer_steps();
   manifest.loss_scale = snapshot.loss_scale();
+  manifest.spikes = snapshot.spikes();
   manifest.model = job.model;
   manifest.lora = job.training.lora;
   manifest.precision = job.training.precision;

@@ -90,10 +90,12 @@ NumberList told(const std::vector<HeldState>& held) {
   NumberList list = {static_cast<int64_t>(held.size())};
   for (const HeldState& state : held) {
     const LossScaleState& scale = state.loss_scale;
-    list.insert(list.end(),
-                {state.version.steps_done, state.version.lineage, state.optimizer_steps, state.copy ? 1 : 0,
-                 static_cast<int64_t>(state.ranges.size()), std::bit_cast<int64_t>(scale.scale),
-                 scale.clean_steps, scale.tolerated, scale.skipped_steps, scale.skipped_at_minimum});
+    list.insert(list.end(), {state.version.steps_done, state.version.lineage, state.optimizer_steps,
+                             state.copy ? 1 : 0, static_cast<int64_t>(state.ranges.size()),
+                             std::bit_cast<int64_t>(scale.scale), scale.clean_steps, scale.tolerated,
+                             scale.skipped_steps, scale.skipped_at_minimum, state.spikes.skipped_steps,
+                             state.spikes.skipped_in_row, static_cast<int64_t>(state.spikes.norms.size())});
+    for (const double norm : state.spikes.norms) list.push_back(std::bit_cast<int64_t>(norm));
     for (const HeldRange& range : state.ranges)
       list.insert(list.end(), {static_cast<int64_t>(range.parameter), range.first, range.count});
   }
@@ -112,7 +114,12 @@ std::vector<KnownState> heard(const std::vector<NumberList>& lists) {
       state.copy = next[3] != 0;
       const auto ranges = static_cast<std::size_t>(next[4]);
       state.loss_scale = {std::bit_cast<double>(next[5]), next[6], next[7], next[8], next[9]};
-      next += 10;
+      state.spikes.skipped_steps = next[10];
+      state.spikes.skipped_in_row = next[11];
+      const auto norms = next[12];
+      next += 13;
+      for (const auto end = next + norms; next != end; ++next)
+        state.spikes.norms.push_back(std::bit_cast<double>(*next));
       for (std::size_t r = 0; r < ranges; ++r, next += 3)
         state.ranges.push_back(
             {static_cast<std::size_t>(next[0]), {next[1], next[1] + next[2], static_cast<int>(rank), s, r}});

@@ -23,6 +23,7 @@ struct KnownState {
   StateVersion version;
   int64_t optimizer_steps = 0;
   LossScaleState loss_scale{};
+  SpikeState spikes{};
   bool copy = false;
   std::vector<std::pair<std::size_t, KnownRange>> ranges;  // by parameter
 };

@@ -26,6 +26,7 @@ HeldState held_by(const RankState& state, const StateVersion& version) {
   HeldState held{.version = version,
                  .optimizer_steps = state.optimizer.steps_done(),
                  .loss_scale = state.loss_scale(),
+                 .spikes = state.spikes(),
                  .device = &state.device};
   const std::map<std::string, ParameterSpec> specs = specs_by_name(state.job, state.layout);
   const std::map<std::string, std::size_t> indices = parameter_indices(specs);
@@ -52,6 +53,7 @@ HeldState held_by(const JobSpec& job, const RankLayout& layout, const StateSnaps
   HeldState held{.version = snapshot.version(),
                  .optimizer_steps = snapshot.optimizer_steps(),
                  .loss_scale = snapshot.loss_scale(),
+                 .spikes = snapshot.spikes(),
                  .copy = true};
   const std::map<std::string, std::size_t> indices = parameter_indices(specs_by_name(job, layout));
   // pieces_to_write() puts the states of a range behind its values.

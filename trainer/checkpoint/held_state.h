@@ -28,6 +28,7 @@ struct HeldState {
   StateVersion version;
   int64_t optimizer_steps = 0;
   LossScaleState loss_scale{};
+  SpikeState spikes{};
   bool copy = false;  // not in use by a trainer
   // Device whose memory has the ranges.
   Device* device = &host_device();

@@ -8,6 +8,7 @@
 
 #include "trainer/checkpoint/loss_scale_json.h"
 #include "trainer/checkpoint/safetensors.h"
+#include "trainer/checkpoint/spike_json.h"
 
 namespace sailor {
 namespace {
@@ -39,6 +40,7 @@ void StateSnapshot::take(const RankState& state, const StateVersion& version) {
   version_ = version;
   optimizer_steps_ = state.optimizer.steps_done();
   loss_scale_ = state.loss_scale();
+  spikes_ = state.spikes();
   pieces_ = pieces_to_write(state);
   std::vector<const void*> sources;
   for (const ShardPiece& piece : pieces_) sources.push_back(piece.data);
@@ -88,6 +90,7 @@ std::string StateSnapshot::description() const {
                         {"lineage", version_.lineage},
                         {"optimizer_steps", optimizer_steps_},
                         {"loss_scale", loss_scale_json<nlohmann::json>(loss_scale_)},
+                        {"spikes", spike_json<nlohmann::json>(spikes_)},
                         {"pieces", pieces}}
       .dump();
 }
@@ -98,6 +101,7 @@ void StateSnapshot::expect(const std::string& description) {
   version_ = {json.at("steps_done"), json.at("lineage")};
   optimizer_steps_ = json.at("optimizer_steps");
   loss_scale_ = loss_scale_of(json.at("loss_scale"));
+  spikes_ = spike_state_of(json.at("spikes"));
   pieces_.clear();
   for (const nlohmann::json& piece : json.at("pieces"))
     pieces_.push_back({piece.at(0), piece.at(1), piece.at(2), piece.at(3)});

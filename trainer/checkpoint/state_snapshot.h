@@ -27,6 +27,7 @@ class StateSnapshot {
   const StateVersion& version() const { return version_; }
   int64_t optimizer_steps() const { return optimizer_steps_; }
   const LossScaleState& loss_scale() const { return loss_scale_; }
+  const SpikeState& spikes() const { return spikes_; }
   const std::vector<ShardPiece>& pieces() const { return pieces_; }  // point into the copy
 
   // For a copy elsewhere: a description, and all bytes.
@@ -46,6 +47,7 @@ class StateSnapshot {
   StateVersion version_;
   int64_t optimizer_steps_ = 0;
   LossScaleState loss_scale_;
+  SpikeState spikes_;
   std::vector<ShardPiece> pieces_;
   std::shared_ptr<char> bytes_;
   Device* copying_ = nullptr;  // the device whose copy is in progress

@@ -68,6 +68,7 @@ class Needs {
     }
     target_.optimizer.set_steps_done(transferred.optimizer_steps);
     if (target_.loss_scaler) target_.loss_scaler->continue_from(transferred.loss_scale);
+    if (target_.spike_guard) target_.spike_guard->continue_from(transferred.spikes);
   }
 
  private:

@@ -36,8 +36,8 @@ std::unique_ptr<CheckpointReader> open_newest(const std::string& path,
   throw InputError({path, 0}, "has no complete checkpoint");
 }
 
-TrainedModel::TrainedModel(CheckpointReader& reader, const std::string& base)
-    : reader_(reader), model_(reader.manifest().model) {
+TrainedModel::TrainedModel(CheckpointReader& reader, const std::string& base, bool average)
+    : reader_(reader), model_(reader.manifest().model), average_(average) {
   const CheckpointManifest& manifest = reader.manifest();
   if (!manifest.lora) return;
   if (!base.empty()) model_.from = base;
@@ -51,15 +51,16 @@ TrainedModel::TrainedModel(CheckpointReader& reader, const std::string& base)
 }
 
 at::Tensor TrainedModel::weight(const ParameterSpec& parameter) const {
-  if (!base_) return read_whole(reader_, parameter);
+  if (!base_) return read_whole(reader_, parameter, average_);
   const CheckpointManifest& manifest = reader_.manifest();
   std::vector<int64_t> shape = {parameter.real_rows};
   if (parameter.columns > 0) shape.push_back(parameter.columns);
   at::Tensor value =
       at::empty(shape, stored_scalar_type(kind_of(manifest.precision).state_type, reader_.path()));
   base_->read(parameter, 0, value);
-  return with_merged_adapters(parameter, value, model_, *manifest.lora,
-                              [this](const ParameterSpec& adapter) { return read_whole(reader_, adapter); });
+  return with_merged_adapters(parameter, value, model_, *manifest.lora, [this](const ParameterSpec& adapter) {
+    return read_whole(reader_, adapter, average_);
+  });
 }
 
 void TrainedModel::read(const ParameterSpec& parameter, int64_t first, at::Tensor rows) const {

@@ -26,8 +26,9 @@ std::unique_ptr<CheckpointReader> open_newest(const std::string& path,
 class TrainedModel : public WeightSource {
  public:
   // `base` is the directory of the base model of adapters; empty = where training found it. Throws InputError
-  // if it is not there, or has other weights. `reader` outlives the object.
-  TrainedModel(CheckpointReader& reader, const std::string& base);
+  // if it is not there, or has other weights. `reader` outlives the object. `average`: of the averages of
+  // what was trained.
+  TrainedModel(CheckpointReader& reader, const std::string& base, bool average = false);
 
   const ModelSpec& model() const { return model_; }
   // An unsharded parameter in the type of the checkpoint, without padding. Throws CheckpointDamaged.
@@ -37,6 +38,7 @@ class TrainedModel : public WeightSource {
  private:
   CheckpointReader& reader_;
   ModelSpec model_;
+  const bool average_;
   std::unique_ptr<StoredModel> base_;  // of adapters
 };
 

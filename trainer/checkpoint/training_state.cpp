@@ -78,6 +78,12 @@ const CheckpointTensor* find(const CheckpointReader& reader, const JobSpec& job,
   return tensor;
 }
 
+// Has the checkpoint only the values from which the state starts?
+bool follows_values(const CheckpointReader& reader, const Parameter& parameter, const OptimizerState& held) {
+  return held.name == kMasterState ||
+         (held.name == kAverageState && reader.find(parameter.name + "/" + held.name) == nullptr);
+}
+
 }  // namespace
 
 Ranges own_share(const Plan& plan, const RankLayout& layout, const RankSlot& slot,
@@ -159,6 +165,7 @@ std::vector<CheckpointTensor> checkpoint_tensors(const JobSpec& job) {
     tensors.push_back({spec.name, dtype, shape});
     for (const std::string& name : state_names(job.training.optimizer, is_linear_weight(spec, job.model)))
       tensors.push_back({spec.name + "/" + name, dtype, shape});
+    if (job.training.ema) tensors.push_back({spec.name + "/" + kAverageState, dtype, shape});
   }
   return tensors;
 }
@@ -180,7 +187,7 @@ void read_state(CheckpointReader& reader, const RankState& state) {
     announce(parameter->name, base, parameter->value);
     for (const std::size_t i : slices_of[parameter->name]) {
       for (const OptimizerState& held : state.optimizer.state(i)) {
-        if (held.name != kMasterState)
+        if (!follows_values(reader, *parameter, held))
           announce(parameter->name + "/" + held.name, base + state.optimizer.slices()[i].first, held.tensor);
       }
     }
@@ -200,7 +207,7 @@ void read_state(CheckpointReader& reader, const RankState& state) {
     for (const std::size_t i : slices_of[parameter->name]) {
       const OptimizerSlice& slice = state.optimizer.slices()[i];
       for (const OptimizerState& held : state.optimizer.state(i)) {
-        if (held.name == kMasterState) {
+        if (follows_values(reader, *parameter, held)) {
           held.tensor.copy_(exact.narrow(0, slice.first, slice.count));
         } else {
           read_into(reader, find(reader, state.job, parameter->name + "/" + held.name), base + slice.first,
@@ -212,11 +219,13 @@ void read_state(CheckpointReader& reader, const RankState& state) {
   }
   state.optimizer.set_steps_done(reader.manifest().optimizer_steps);
   if (state.loss_scaler) state.loss_scaler->continue_from(reader.manifest().loss_scale);
+  if (state.spike_guard) state.spike_guard->continue_from(reader.manifest().spikes);
 }
 
-at::Tensor read_whole(CheckpointReader& reader, const ParameterSpec& parameter) {
-  const CheckpointTensor* tensor = reader.find(parameter.name);
-  if (tensor == nullptr) throw CheckpointDamaged(fmt::format("{} has no {}", reader.path(), parameter.name));
+at::Tensor read_whole(CheckpointReader& reader, const ParameterSpec& parameter, bool average) {
+  const std::string name = parameter.name + (average ? std::string("/") + kAverageState : "");
+  const CheckpointTensor* tensor = reader.find(name);
+  if (tensor == nullptr) throw CheckpointDamaged(fmt::format("{} has no {}", reader.path(), name));
   at::Tensor whole = at::empty(tensor->shape, at::dtype(stored_scalar_type(tensor->dtype, reader.path())));
   reader.read(tensor, 0, whole.numel(), whole.data_ptr());
   return whole;

@@ -21,6 +21,7 @@
 #include "trainer/model/parameter.h"
 #include "trainer/optim/loss_scaler.h"
 #include "trainer/optim/optimizer.h"
+#include "trainer/optim/spike_guard.h"
 
 namespace sailor {
 
@@ -36,10 +37,12 @@ struct RankState {
   Optimizer& optimizer;
   Device& device = host_device();     // device whose memory has the tensors
   LossScaler* loss_scaler = nullptr;  // if the precision needs one
+  SpikeGuard* spike_guard = nullptr;  // if the job has one
   // Memory that restoring may use, by parameter: of its size, in the type in which it is updated.
   std::map<std::string, at::Tensor> scratch{};
 
   LossScaleState loss_scale() const { return loss_scaler ? loss_scaler->state() : LossScaleState(); }
+  SpikeState spikes() const { return spike_guard ? spike_guard->state() : SpikeState(); }
 };
 
 // Ranges {first, count} of a parameter's elements (rows of padding included) that a rank writes of those that
@@ -52,12 +55,13 @@ std::vector<ShardPiece> pieces_to_write(const RankState& state);
 // The tensors of a checkpoint of this job, in order.
 std::vector<CheckpointTensor> checkpoint_tensors(const JobSpec& job);
 
-// Fills the rank's parameters, optimizer states and loss scale, converting if the precision differs: without
-// a loss scale in the checkpoint training starts from the initial one. Throws InputError when the checkpoint
+// Fills the rank's parameters, optimizer states, loss scale and norms, converting if the precision differs.
+// What a checkpoint may lack starts anew: the loss scale from its initial value, an average from the values,
+// the median of norms without any. Throws InputError when the checkpoint
 // lacks a state, CheckpointDamaged; values filled until then stay.
 void read_state(CheckpointReader& reader, const RankState& state);
 
-// An unsharded parameter of a checkpoint of its model, without padding.
-at::Tensor read_whole(CheckpointReader& reader, const ParameterSpec& parameter);
+// An unsharded parameter of a checkpoint of its model, or its average, without padding.
+at::Tensor read_whole(CheckpointReader& reader, const ParameterSpec& parameter, bool average = false);
 
 }  // namespace sailor

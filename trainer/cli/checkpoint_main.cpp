@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
 #include <functional>
 #include <iostream>
@@ -79,10 +80,14 @@ int verify(const std::string& directory, bool quiet) {
 
 struct ExportOptions {
   std::string source, directory;
-  bool merge = false;
+  bool merge = false, ema = false;
   std::string base;  // of adapters; empty = the checkpoint's own
   bool quiet = false;
 };
+
+bool is_average(const CheckpointTensor& tensor) {
+  return tensor.name.ends_with(std::string("/") + kAverageState);
+}
 
 int export_one(const ExportOptions& options) {
   const std::unique_ptr<CheckpointReader> opened = open_newest(
@@ -90,6 +95,8 @@ int export_one(const ExportOptions& options) {
   CheckpointReader& reader = *opened;
   const CheckpointManifest& m = reader.manifest();
   if (!m.lora && options.merge) throw InputError({reader.path(), 0}, "has no adapters: leave out --merge");
+  if (options.ema && std::none_of(m.tensors.begin(), m.tensors.end(), is_average))
+    throw InputError({reader.path(), 0}, "has no averages: the job had no training.ema; leave out --ema");
   const bool adapters = m.lora && !options.merge;
   {
     cli::ProgressLine line("export", options.quiet, {"M parameters", 1e6});
@@ -101,7 +108,7 @@ int export_one(const ExportOptions& options) {
       line.at(so_far += static_cast<double>(parameter.elements()), total);
     };
     const auto whole = [&](const ParameterSpec& parameter) {
-      at::Tensor value = read_whole(reader, parameter);
+      at::Tensor value = read_whole(reader, parameter, options.ema);
       done(parameter);
       return value;
     };
@@ -109,7 +116,7 @@ int export_one(const ExportOptions& options) {
       export_adapters(options.directory, m.model, *m.lora,
                       stored_scalar_type(kind_of(m.precision).state_type, reader.path()), whole);
     } else if (options.merge) {
-      const TrainedModel merged(reader, options.base);
+      const TrainedModel merged(reader, options.base, options.ema);
       export_model(options.directory, merged.model(), scalar_type(m.precision),
                    [&](const ParameterSpec& weight) {
                      done(weight);
@@ -119,11 +126,11 @@ int export_one(const ExportOptions& options) {
       export_model(options.directory, m.model, scalar_type(m.precision), whole);
     }
   }
-  std::cout << fmt::format("{} -> {}: {} after {} steps, {}\n", reader.path(), options.directory,
+  std::cout << fmt::format("{} -> {}: {}{} after {} steps, {}\n", reader.path(), options.directory,
                            adapters        ? fmt::format("adapters of {}", m.model.from)
                            : options.merge ? m.model.family + " with merged adapters"
                                            : m.model.family,
-                           m.step, to_string(m.precision));
+                           options.ema ? ", averages" : "", m.step, to_string(m.precision));
   return kDone;
 }
 
@@ -154,6 +161,7 @@ int main(int argc, char** argv) {
         ->required();
   to_model->add_option("-o,--directory", to_export.directory, "output directory; created if missing")
       ->required();
+  to_model->add_flag("--ema", to_export.ema, "the moving averages of the parameters (training.ema)");
   CLI::Option* merge = to_model->add_flag("--merge", to_export.merge,
                                           "of adapters: write the base model with them merged into it");
   to_model

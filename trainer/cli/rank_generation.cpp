@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <iostream>
 #include <numeric>
@@ -38,15 +39,21 @@ CommOptions options_of(EmulatedNetwork* links) {
   return options;
 }
 
-StepReport report_of(const StepResult& result, int generation, int rank, double step_s, int64_t peak_bytes) {
+StepReport report_of(const TrainingSpec& training, const StepResult& result, int generation, int rank,
+                     double step_s, int64_t peak_bytes) {
   return {.generation = generation,
           .rank = rank,
           .step = result.step + 1,
           .loss = result.loss,
-          .gradient_norm = result.skipped ? std::nullopt : std::optional(result.grad_norm),
+          .z_loss = training.z_loss > 0 ? std::optional(result.z_loss) : std::nullopt,
+          .gradient_norm = std::isfinite(result.grad_norm) ? std::optional(result.grad_norm) : std::nullopt,
           .learning_rate = result.learning_rate,
           .loss_scale = result.loss_scale > 0 ? std::optional(result.loss_scale) : std::nullopt,
           .skipped = result.skipped,
+          .spikes = training.on_spike ? std::optional(result.spikes) : std::nullopt,
+          .layer_norms = result.layer_norms,
+          .gradient_signal = result.noise ? std::optional(result.noise->signal) : std::nullopt,
+          .gradient_noise = result.noise ? std::optional(result.noise->noise) : std::nullopt,
           .data_digest = result.data_digest,
           .step_s = step_s,
           .phases_s = {{"forward", result.forward_s},
@@ -63,20 +70,23 @@ StepReport report_of(const StepResult& result, int generation, int rank, double 
 class Validation {
  public:
   explicit Validation(const JobSpec& job) : job_(job) {
-    if (!job.data.validation.empty()) data_ = TokenData::open_validation(job);
+    for (const ValidationSet& set : job.data.validation)
+      sets_.emplace_back(set.name, TokenData::open_validation(job, set));
   }
 
   // After `steps_done` steps; the same answer on every rank.
-  std::optional<double> loss(RankTrainer& trainer, int64_t steps_done) const {
+  ValidationLosses losses(RankTrainer& trainer, int64_t steps_done) const {
     const ValidationSpec& spec = job_.training.validation;
-    if (!data_ || (steps_done % spec.every_steps != 0 && steps_done != job_.training.steps))
-      return std::nullopt;
-    return trainer.evaluate(*data_, spec.sequences > 0 ? spec.sequences : 4 * job_.training.global_batch);
+    ValidationLosses losses;
+    if (steps_done % spec.every_steps != 0 && steps_done != job_.training.steps) return losses;
+    const int64_t sequences = spec.sequences > 0 ? spec.sequences : 4 * job_.training.global_batch;
+    for (const auto& [name, data] : sets_) losses[name] = trainer.evaluate(data, sequences);
+    return losses;
   }
 
  private:
   const JobSpec& job_;
-  std::optional<TokenData> data_;
+  std::vector<std::pair<std::string, TokenData>> sets_;  // by name
 };
 
 // Tells how long the present step has been going on (RankResources::step_began_ns), while it lives.
@@ -265,7 +275,7 @@ void RankGeneration::train(const GenerationInbox& inbox) {
   while (trainer_->next_step() < resources_.job.training.steps) {
     StepReport report = do_step();
     stepped_ = true;
-    report.validation_loss = validation.loss(*trainer_, report.step);
+    report.validation = validation.losses(*trainer_, report.step);
     resources_.control.send(report);
     save_if_due();
     const std::optional<Interrupt> stop = inbox.stop_after_step();
@@ -284,7 +294,7 @@ StepReport RankGeneration::do_step() {
   const auto start = Clock::now();
   const StepResult result = trainer_->step();
   resources_.max_in_flight = std::max(resources_.max_in_flight, result.max_in_flight);
-  return report_of(result, number_, slot_.rank, seconds_since(start), peak_bytes());
+  return report_of(resources_.job.training, result, number_, slot_.rank, seconds_since(start), peak_bytes());
 }
 
 // Starts to save, and says what came of those before; of the last one before this returns.

@@ -37,8 +37,6 @@ namespace {
 namespace fs = std::filesystem;
 using namespace sailor;
 
-constexpr int64_t kBytesPerParameter = 12;  // of a checkpoint: the value and two moments
-
 struct Arguments {
   std::string job_file;
   std::string plan_file;
@@ -103,12 +101,13 @@ void begin_anew(const JobSpec& job, const Arguments& arguments, const Scheduler&
     std::cout << "sailor: earlier checkpoints are set aside in " << aside << std::endl;
 }
 
-int64_t trained_elements(const JobSpec& job) {
+int64_t checkpoint_bytes(const JobSpec& job) {
   int64_t elements = 0;
   for (const ParameterSpec& parameter :
        trained_parameters(job.model, job.training.lora, job.model.vocabulary))
     elements += parameter.elements();
-  return elements;
+  const int states = job.training.ema ? 4 : 3;  // the value, two moments, and the average
+  return elements * states * 4;
 }
 
 // A run continues from the newest checkpoint that is complete, which must be one of this job. Returns its
@@ -209,7 +208,7 @@ int run(const Arguments& arguments, Scheduler& scheduler) {
   if (!job.trainer.own()) return run_program_of(job, start, arguments, options.allocation, scheduler);
   // A missing or broken file is told now, not by every rank.
   const TokenData data = TokenData::open(job);
-  if (!job.data.validation.empty()) TokenData::open_validation(job);
+  for (const ValidationSet& set : job.data.validation) TokenData::open_validation(job, set);
   const std::string run_directory =
       arguments.directory.empty() ? default_directory(arguments, scheduler) : arguments.directory;
   begin_anew(job, arguments, scheduler, run_directory);
@@ -227,7 +226,7 @@ int run(const Arguments& arguments, Scheduler& scheduler) {
 
   if (!job.checkpoint.directory.empty()) {
     options.saved_steps = [job] { return steps_in_checkpoints(job); };
-    options.checkpoint_bytes = kBytesPerParameter * trained_elements(job);
+    options.checkpoint_bytes = checkpoint_bytes(job);
   }
   options.local = arguments.local;
   options.job_directory = fs::path(job_file).parent_path();

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -66,11 +67,18 @@ Json encode(const StepReport& m) {
       {"step", m.step},         {"data_digest", m.data_digest},       {"step_s", m.step_s},
       {"phases_s", m.phases_s}, {"peak_rss_bytes", m.peak_rss_bytes}, {"max_in_flight", m.max_in_flight}};
   put_optional(json, "loss", m.loss);
+  put_optional(json, "z_loss", m.z_loss);
   put_optional(json, "gradient_norm", m.gradient_norm);
   put_optional(json, "learning_rate", m.learning_rate);
   put_optional(json, "loss_scale", m.loss_scale);
   json["skipped"] = m.skipped;
-  put_optional(json, "validation_loss", m.validation_loss);
+  if (m.spikes) json["spikes"] = *m.spikes;
+  json["layer_norms"] = m.layer_norms;
+  put_optional(json, "gradient_signal", m.gradient_signal);
+  put_optional(json, "gradient_noise", m.gradient_noise);
+  json["validation"] = Json::object();
+  for (const auto& [name, loss] : m.validation)
+    if (std::isfinite(loss)) json["validation"][name] = loss;
   for (const TracedTask& task : m.tasks)
     json["tasks"].push_back({static_cast<int>(task.kind), task.microbatch, task.start_s, task.end_s});
   return json;
@@ -178,11 +186,16 @@ StepReport decode_step(const Json& j) {
           .rank = j.at("rank"),
           .step = j.at("step"),
           .loss = take_optional(j, "loss"),
+          .z_loss = take_optional(j, "z_loss"),
           .gradient_norm = take_optional(j, "gradient_norm"),
           .learning_rate = take_optional(j, "learning_rate"),
           .loss_scale = take_optional(j, "loss_scale"),
           .skipped = j.at("skipped"),
-          .validation_loss = take_optional(j, "validation_loss"),
+          .spikes = j.contains("spikes") ? std::optional<int64_t>(j.at("spikes")) : std::nullopt,
+          .layer_norms = j.at("layer_norms"),
+          .gradient_signal = take_optional(j, "gradient_signal"),
+          .gradient_noise = take_optional(j, "gradient_noise"),
+          .validation = j.at("validation").get<ValidationLosses>(),
           .data_digest = j.at("data_digest"),
           .step_s = j.at("step_s"),
           .phases_s = j.at("phases_s"),

@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "planner/history/validation_losses.h"
 #include "planner/plan/plan.h"
 #include "trainer/control/step_trace.h"
 
@@ -55,11 +56,16 @@ struct StepReport {
   int rank = 0;
   int64_t step = 0;  // from 1
   std::optional<double> loss{};
+  std::optional<double> z_loss{};  // if the job has one; not part of the loss
   std::optional<double> gradient_norm{};
   std::optional<double> learning_rate{};
   std::optional<double> loss_scale{};        // in precisions that need one
-  bool skipped = false;                      // gradients overflowed: nothing was updated
-  std::optional<double> validation_loss{};   // after this step, if it was computed
+  bool skipped = false;                      // gradients overflowed or spiked: nothing was updated
+  std::optional<int64_t> spikes{};           // steps that were skipped for theirs, if the job skips them
+  std::vector<double> layer_norms{};         // of each layer's gradient, if they were computed
+  std::optional<double> gradient_signal{};   // see trainer/parallel/gradient_noise.h; if computed, like the
+  std::optional<double> gradient_noise{};    // next
+  ValidationLosses validation{};             // after this step, if it was computed
   int64_t data_digest = 0;                   // of the tokens of the global batch; the same under every plan
   double step_s = 0;                         // without validation
   std::map<std::string, double> phases_s{};  // times of the phases of the step, by name

@@ -88,9 +88,10 @@ TokenData TokenData::open(const JobSpec& job) {
   return TokenData(std::move(impl));
 }
 
-TokenData TokenData::open_validation(const JobSpec& job) {
+TokenData TokenData::open_validation(const JobSpec& job, const ValidationSet& set) {
   auto impl = std::make_unique<Impl>(job, std::vector<double>{1});
-  impl->sources.emplace_back(job.data.validation, job.data, Impl::options(job, "data.validation"));
+  const std::string key = set.name.empty() ? "data.validation" : "data.validation." + set.name;
+  impl->sources.emplace_back(set.files, job.data, Impl::options(job, key));
   return TokenData(std::move(impl));
 }
 

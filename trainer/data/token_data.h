@@ -23,8 +23,8 @@ class TokenData {
   // Opens `job.data.train`. Throws InputError naming the key and what to do: no match, unreadable, odd size,
   // fewer tokens than one sequence, a weight too small to count.
   static TokenData open(const JobSpec& job);
-  // The same for `job.data.validation`, which must not be empty.
-  static TokenData open_validation(const JobSpec& job);
+  // The same for a set of `job.data.validation`.
+  static TokenData open_validation(const JobSpec& job, const ValidationSet& set);
   // The same with tokens in memory.
   static TokenData in_memory(TokensInMemory tokens, const JobSpec& job);
   static TokenData from_tokens(std::vector<uint16_t> tokens, int sequence, int64_t global_batch,

@@ -35,6 +35,7 @@ Head::Head(ParameterMaker make)
       tp_(make.context().tp),
       scale_(make.model().logit_scale),
       soft_cap_(make.model().logit_soft_cap),
+      z_loss_(make.context().z_loss),
       norm_(make, "norm"),
       matrix_(make.take_head()) {}
 
@@ -52,7 +53,8 @@ at::Tensor Head::logits(const at::Tensor& x) {
 at::Tensor Head::forward(const at::Tensor& x, const Batch& batch) {
   const at::Tensor normed = norm_(x);
   const at::Tensor rows = project(normed.reshape({-1, normed.size(-1)}));
-  return vocabulary_cross_entropy(rows, batch.targets.reshape({-1}), vocabulary_, tp_);
+  return vocabulary_cross_entropy(rows, batch.targets.reshape({-1}), vocabulary_, tp_,
+                                  batch.step ? z_loss_ : 0);
 }
 
 }  // namespace sailor

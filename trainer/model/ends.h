@@ -39,7 +39,7 @@ class Head : public Layer {
 
   int64_t vocabulary_;
   Communicator* tp_;
-  double scale_, soft_cap_;
+  double scale_, soft_cap_, z_loss_;
   NormLayer norm_;
   at::Tensor matrix_;
 };

@@ -31,6 +31,7 @@ struct LayerContext {
   uint64_t seed = 1;
   Communicator* tp = nullptr;             // this rank's TP group; nullptr = none. Outlives the layer
   std::optional<LoraSpec> lora{};         // adapters are trained, and all else is frozen
+  double z_loss = 0;                      // of training steps, see tensor_parallel.h
   const WeightSource* weights = nullptr;  // nullptr: random initial values. Only used while building
   // Tensors that several layers of this rank share, by name: a tied matrix, tables of positions. The layers
   // of a rank are built with the same map; nullptr: every layer has its own. Only used while building.
@@ -64,7 +65,8 @@ class Layer {
   virtual ~Layer() = default;
 
   // Activations [sequences, sequence, hidden] in and out, replicated over the TP group. The first layer
-  // ignores `x`; the last returns the sum of the cross entropies of the targets that count, a scalar.
+  // ignores `x`; the last returns the sum of the cross entropies of the targets that count, a scalar, and in
+  // a training step with a z-loss both sums.
   virtual at::Tensor forward(const at::Tensor& x, const Batch& batch) = 0;
 
   // The last layer only: [sequences, sequence, this rank's rows of the vocabulary].

@@ -67,11 +67,12 @@ struct EnterTensorParallel : torch::autograd::Function<EnterTensorParallel> {
 };
 
 // With t the target's column: loss = log(sum_j exp(x_j - max)) - (x_t - max); d loss / d x = softmax -
-// onehot(t). The exponentials take the place of the logits, and the backward turns them into the gradient in
+// onehot(t). With log Z = log(sum_j exp(x_j - max)) + max, d z_loss (log Z)^2 / d x = 2 z_loss log Z softmax.
+// The exponentials take the place of the logits, and the backward turns them into the gradient in
 // place. Of 16-bit logits both are computed in 32 bit.
 struct VocabularyCrossEntropy : torch::autograd::Function<VocabularyCrossEntropy> {
   static Variable forward(AutogradContext* context, const Variable& logits, const Variable& targets,
-                          int64_t vocabulary, int64_t handle) {
+                          int64_t vocabulary, int64_t handle, double z_loss) {
     Communicator* tp = from_handle(handle);
     const int64_t columns = logits.size(1);
     const int64_t first = alone(tp) ? 0 : columns * tp->rank();
@@ -110,21 +111,30 @@ struct VocabularyCrossEntropy : torch::autograd::Function<VocabularyCrossEntropy
     if (!alone(tp)) all_reduce(*tp, sums);
 
     const at::Tensor uncounted = targets.lt(0);
+    const at::Tensor log_sum = sums[0].log();
+    const at::Tensor loss = (log_sum - sums[1]).masked_fill_(uncounted, 0.0).sum();
     context->save_for_backward({sums[0], column, here, uncounted});
     context->saved_data["exponentials"] = scores;
     context->saved_data["type"] = static_cast<int64_t>(type);
-    return (sums[0].log() - sums[1]).masked_fill_(uncounted, 0.0).sum();
+    if (z_loss == 0) return loss;
+    const at::Tensor log_z = log_sum.add_(largest);
+    context->saved_data["slope"] = log_z * (2 * z_loss);
+    return at::stack({loss, log_z.square().masked_fill_(uncounted, 0.0).sum() * z_loss});
   }
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     const variable_list saved = context->get_saved_variables();
     at::Tensor gradient = context->saved_data["exponentials"].toTensor();
     context->saved_data.erase(
         "exponentials");  // used up: a second backward through the same loss cannot be right
-    const at::Tensor factor = (gradients[0] / saved[0]).masked_fill_(saved[3], 0.0).unsqueeze(1);
-    gradient.mul_(factor);
-    gradient.scatter_add_(1, saved[1], (saved[2].to(gradient.scalar_type()) * -gradients[0]).unsqueeze(1));
+    const auto slope = context->saved_data.find("slope");
+    const bool has_z_loss = slope != context->saved_data.end();
+    const at::Tensor of_loss = has_z_loss ? gradients[0][0] : gradients[0];
+    at::Tensor of_softmax = of_loss;
+    if (has_z_loss) of_softmax = of_loss + gradients[0][1] * slope->second.toTensor();
+    gradient.mul_((of_softmax / saved[0]).masked_fill_(saved[3], 0.0).unsqueeze(1));
+    gradient.scatter_add_(1, saved[1], (saved[2].to(gradient.scalar_type()) * -of_loss).unsqueeze(1));
     const auto type = static_cast<at::ScalarType>(context->saved_data["type"].toInt());
-    return {gradient.to(type), Variable(), Variable(), Variable()};
+    return {gradient.to(type), Variable(), Variable(), Variable(), Variable()};
   }
 };
 
@@ -160,8 +170,8 @@ at::Tensor vocabulary_embedding(const at::Tensor& table, const at::Tensor& ids, 
 }
 
 at::Tensor vocabulary_cross_entropy(const at::Tensor& logits, const at::Tensor& targets, int64_t vocabulary,
-                                    Communicator* tp) {
-  return VocabularyCrossEntropy::apply(logits, targets, vocabulary, to_handle(tp));
+                                    Communicator* tp, double z_loss) {
+  return VocabularyCrossEntropy::apply(logits, targets, vocabulary, to_handle(tp), z_loss);
 }
 
 }  // namespace sailor

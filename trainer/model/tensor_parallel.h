@@ -32,7 +32,10 @@ at::Tensor vocabulary_embedding(const at::Tensor& table, const at::Tensor& ids, 
 // [tokens], which are indices over all ranks' columns; negative ones do not count. Columns from `vocabulary`
 // on are padding and do not count. The backward overwrites the logits. 16-bit logits give a loss in fp32,
 // like fp32 ones.
+//
+// With a `z_loss` two numbers: that sum, and the z-loss (Chowdhery et al. 2022, PaLM), the sum over the same
+// tokens of z_loss log(Z)^2, where Z is the sum of exp(logit) over the vocabulary.
 at::Tensor vocabulary_cross_entropy(const at::Tensor& logits, const at::Tensor& targets, int64_t vocabulary,
-                                    Communicator* tp);
+                                    Communicator* tp, double z_loss = 0);
 
 }  // namespace sailor

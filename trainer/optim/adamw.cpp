@@ -21,13 +21,14 @@ void AdamW::begin(double learning_rate) {
   coefficients_.second_correction = 1 / (1 - std::pow(spec_.beta2, t));
   coefficients_.step = steps_done();
   coefficients_.learning_rate = learning_rate;
-  decayed_keep_ = 1 - learning_rate * spec_.weight_decay;
 }
 
-AdamWCoefficients AdamW::coefficients(bool decay, double gradient_scale) const {
+AdamWCoefficients AdamW::coefficients(const OptimizerSlice& slice, double gradient_scale) const {
   AdamWCoefficients c = coefficients_;
-  c.weight_decay = decay ? spec_.weight_decay : 0;
-  c.keep = decay ? decayed_keep_ : 1;
+  c.step_size *= slice.lr_scale;
+  c.learning_rate *= slice.lr_scale;
+  c.weight_decay = slice.own_weight_decay(spec_.weight_decay);
+  c.keep = 1 - c.learning_rate * c.weight_decay;
   c.gradient_scale = gradient_scale;
   return c;
 }
@@ -35,7 +36,7 @@ AdamWCoefficients AdamW::coefficients(bool decay, double gradient_scale) const {
 void AdamW::update(std::size_t i, int64_t first, int64_t count, double gradient_scale) {
   const OptimizerSlice& slice = slices()[i];
   const std::vector<OptimizerState>& states = state(i);
-  const AdamWCoefficients c = coefficients(slice.decay, gradient_scale);
+  const AdamWCoefficients c = coefficients(slice, gradient_scale);
   auto run = [&]<class T, class R>(T* value, R* rounded) {
     adamw_update(value + first, rounded, slice.gradient.data_ptr<T>() + first,
                  states[kM].tensor.data_ptr<T>() + first, states[kV].tensor.data_ptr<T>() + first, count, c);
@@ -56,7 +57,7 @@ void AdamW::update(std::size_t i, int64_t first, int64_t count, double gradient_
 }
 
 void AdamW::update_on_device(const std::vector<std::size_t>& alike, double gradient_scale) {
-  adamw_by_operators(whole(alike), coefficients(slices()[alike.front()].decay, gradient_scale));
+  adamw_by_operators(whole(alike), coefficients(slices()[alike.front()], gradient_scale));
 }
 
 }  // namespace sailor

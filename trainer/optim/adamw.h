@@ -3,7 +3,7 @@
 //     m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2
 //     p = p (1 - lr weight_decay) - lr (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + epsilon)
 //
-// like torch.optim.AdamW. Decay applies to slices with `decay`. States: m, v.
+// like torch.optim.AdamW. Decay applies to slices with `decay`, or as their groups say. States: m, v.
 #pragma once
 
 #include "trainer/optim/kernels.h"
@@ -21,11 +21,10 @@ class AdamW : public Optimizer {
   void update_on_device(const std::vector<std::size_t>& alike, double gradient_scale) override;
 
  private:
-  AdamWCoefficients coefficients(bool decay, double gradient_scale) const;
+  AdamWCoefficients coefficients(const OptimizerSlice& slice, double gradient_scale) const;
 
   const OptimizerSpec spec_;
   AdamWCoefficients coefficients_;
-  double decayed_keep_ = 1;  // factor on a value under weight decay
 };
 
 }  // namespace sailor

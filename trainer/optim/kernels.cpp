@@ -56,6 +56,13 @@ ALWAYS_INLINE void sgd_any(T* p, R* rounded, const T* g, T* b, int64_t count, co
 }
 
 template <class T>
+ALWAYS_INLINE void average_loop(T* __restrict average, const T* __restrict value, int64_t count,
+                                double decay) {
+  const T keep = static_cast<T>(decay), add = static_cast<T>(1 - decay);
+  for (int64_t i = 0; i < count; ++i) average[i] = keep * average[i] + add * value[i];
+}
+
+template <class T>
 ALWAYS_INLINE void muon_direction_loop(T* __restrict direction, const T* __restrict g, const T* __restrict b,
                                        int64_t count, const MuonCoefficients& c) {
   const T momentum = static_cast<T>(c.momentum), rest = static_cast<T>(1 - c.momentum);
@@ -94,6 +101,11 @@ template <class T, class R>
 }
 
 template <class T>
+[[gnu::target("avx2")]] void average_wide(T* average, const T* value, int64_t count, double decay) {
+  average_loop(average, value, count, decay);
+}
+
+template <class T>
 [[gnu::target("avx2")]] void muon_direction_wide(T* direction, const T* g, const T* b, int64_t count,
                                                  const MuonCoefficients& c) {
   muon_direction_loop(direction, g, b, count, c);
@@ -127,6 +139,16 @@ void sgd_update(T* p, R* rounded, const T* g, T* momentum, int64_t count, const 
 #endif
   sgd_any(p, rounded, g, momentum, count, c);
 }
+
+template <class T>
+void average_update(T* average, const T* value, int64_t count, double decay) {
+#ifdef __x86_64__
+  if (has_wide_vectors()) return average_wide(average, value, count, decay);
+#endif
+  average_loop(average, value, count, decay);
+}
+template void average_update(float*, const float*, int64_t, double);
+template void average_update(double*, const double*, int64_t, double);
 
 template <class T>
 void muon_direction(T* direction, const T* g, const T* momentum, int64_t count, const MuonCoefficients& c) {

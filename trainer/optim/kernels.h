@@ -50,4 +50,8 @@ struct SgdCoefficients {
 template <class T, class R>
 void sgd_update(T* p, R* rounded, const T* g, T* momentum, int64_t count, const SgdCoefficients& c);
 
+// average = decay average + (1 - decay) value, `count` elements each.
+template <class T>
+void average_update(T* average, const T* value, int64_t count, double decay);
+
 }  // namespace sailor

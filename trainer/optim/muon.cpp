@@ -5,6 +5,8 @@
 namespace sailor {
 namespace {
 
+enum MuonState : std::size_t { kMuonMomentum, kMuonMaster };
+
 constexpr int64_t kDirectionGrain = 1 << 15;  // elements that are worth a thread
 
 }  // namespace
@@ -12,9 +14,10 @@ constexpr int64_t kDirectionGrain = 1 << 15;  // elements that are worth a threa
 Muon::Muon(const OptimizerSpec& spec, std::vector<OptimizerSlice> slices)
     : AdamW(spec, std::move(slices)), spec_(spec), directions_(this->slices().size()) {}
 
-MuonCoefficients Muon::coefficients(bool decay, double gradient_scale) const {
-  return {.learning_rate = learning_rate_,
-          .keep = decay ? 1 - learning_rate_ * spec_.weight_decay : 1,
+MuonCoefficients Muon::coefficients(const OptimizerSlice& slice, double gradient_scale) const {
+  const double rate = learning_rate_ * slice.lr_scale;
+  return {.learning_rate = rate,
+          .keep = 1 - rate * slice.own_weight_decay(spec_.weight_decay),
           .momentum = spec_.momentum,
           .gradient_scale = gradient_scale,
           .nesterov = spec_.nesterov};
@@ -34,13 +37,13 @@ void Muon::start_by_operators(double gradient_scale) {
   const std::vector<std::size_t> linear = linear_slices();
   std::vector<at::Tensor> directions;
   for (const std::size_t i : linear) directions.push_back(directions_[i]);
-  muon_directions_by_operators(whole(linear), directions, coefficients(false, gradient_scale));
+  muon_directions_by_operators(whole(linear), directions, coefficients({}, gradient_scale));
 }
 
 void Muon::start(double gradient_scale) {
   if (!slices().empty() && !slices().front().value.device().is_cpu())
     return start_by_operators(gradient_scale);
-  const MuonCoefficients c = coefficients(false, gradient_scale);
+  const MuonCoefficients c = coefficients({}, gradient_scale);
   for (const std::size_t i : linear_slices()) {
     const auto run = [&]<class T>(T* direction) {
       const T* const gradient = slices()[i].gradient.data_ptr<T>();
@@ -70,20 +73,21 @@ void Muon::update(std::size_t i, int64_t first, int64_t count, double gradient_s
   const OptimizerSlice& slice = slices()[i];
   if (!slice.linear) return AdamW::update(i, first, count, gradient_scale);
   const std::vector<OptimizerState>& states = state(i);
-  const MuonCoefficients c = coefficients(slice.decay, gradient_scale);
+  const MuonCoefficients c = coefficients(slice, gradient_scale);
   auto run = [&]<class T, class R>(T* value, R* rounded) {
     muon_update(value + first, rounded, slice.gradient.data_ptr<T>() + first,
-                states.front().tensor.data_ptr<T>() + first, directions_[i].data_ptr<T>() + first, count, c);
+                states[kMuonMomentum].tensor.data_ptr<T>() + first, directions_[i].data_ptr<T>() + first,
+                count, c);
   };
   constexpr void* no_copy = nullptr;
   switch (slice.value.scalar_type()) {
     case at::kDouble:
       return run(slice.value.data_ptr<double>(), no_copy);
     case at::kBFloat16:
-      return run(states.back().tensor.data_ptr<float>(),
+      return run(states[kMuonMaster].tensor.data_ptr<float>(),
                  reinterpret_cast<Bf16*>(slice.value.data_ptr<at::BFloat16>()) + first);
     case at::kHalf:
-      return run(states.back().tensor.data_ptr<float>(),
+      return run(states[kMuonMaster].tensor.data_ptr<float>(),
                  reinterpret_cast<Fp16*>(slice.value.data_ptr<at::Half>()) + first);
     default:
       return run(slice.value.data_ptr<float>(), no_copy);
@@ -95,7 +99,7 @@ void Muon::update_on_device(const std::vector<std::size_t>& alike, double gradie
   if (!like.linear) return AdamW::update_on_device(alike, gradient_scale);
   std::vector<at::Tensor> directions;
   for (const std::size_t i : alike) directions.push_back(directions_[i]);
-  muon_by_operators(whole(alike), directions, coefficients(like.decay, gradient_scale));
+  muon_by_operators(whole(alike), directions, coefficients(like, gradient_scale));
 }
 
 }  // namespace sailor

@@ -38,7 +38,7 @@ class Muon : public AdamW {
   void update_on_device(const std::vector<std::size_t>& alike, double gradient_scale) override;
 
  private:
-  MuonCoefficients coefficients(bool decay, double gradient_scale) const;
+  MuonCoefficients coefficients(const OptimizerSlice& slice, double gradient_scale) const;
   std::vector<std::size_t> linear_slices();  // whose directions exist after it
 
   const OptimizerSpec spec_;

@@ -61,25 +61,84 @@ void Optimizer::step(double learning_rate, double gradient_scale) {
     return step_by_operators(learning_rate, gradient_scale);
   ++steps_done_;
   begin(learning_rate);
+  for_each_range(
+      [&](std::size_t i, int64_t first, int64_t count) { update(i, first, count, gradient_scale); });
+}
+
+// One parallel region over all elements: small parameters cost no region of their own.
+template <class Work>
+void Optimizer::for_each_range(const Work& work) const {
   if (ends_.empty()) return;
-  // One parallel region over all elements: small parameters cost no region of their own.
   at::parallel_for(0, ends_.back(), kGrain, [&](int64_t begin, int64_t end) {
     auto i = static_cast<std::size_t>(std::upper_bound(ends_.begin(), ends_.end(), begin) - ends_.begin());
     while (begin < end) {
       const int64_t until = std::min(end, ends_[i]);
-      update(i, begin - (ends_[i] - slices_[i].count), until - begin, gradient_scale);
+      work(i, begin - (ends_[i] - slices_[i].count), until - begin);
       begin = until;
       ++i;
     }
   });
 }
 
+const at::Tensor* Optimizer::state(std::size_t i, const char* name) const {
+  for (const OptimizerState& state : states_[i])
+    if (state.name == name) return &state.tensor;
+  return nullptr;
+}
+
+void Optimizer::keep_average() {
+  for (std::size_t i = 0; i < slices_.size(); ++i) {
+    const at::Tensor* master = state(i, kMasterState);
+    states_[i].push_back({kAverageState, (master ? *master : slices_[i].value).clone()});
+  }
+}
+
+void Optimizer::update_average(double decay) {
+  const auto source = [this](std::size_t i) {
+    const at::Tensor* master = state(i, kMasterState);
+    return master ? *master : slices_[i].value;
+  };
+  if (slices_.empty()) return;
+  if (!slices_.front().value.device().is_cpu()) {
+    for (std::size_t i = 0; i < slices_.size(); ++i)
+      at::Tensor(*state(i, kAverageState)).mul_(decay).add_(source(i), 1 - decay);
+    return;
+  }
+  for_each_range([&](std::size_t i, int64_t first, int64_t count) {
+    const at::Tensor value = source(i), &average = *state(i, kAverageState);
+    if (value.scalar_type() == at::kDouble) {
+      average_update(average.data_ptr<double>() + first, value.data_ptr<double>() + first, count, decay);
+    } else {
+      average_update(average.data_ptr<float>() + first, value.data_ptr<float>() + first, count, decay);
+    }
+  });
+}
+
+void Optimizer::exchange_average() {
+  exchanged_ = !exchanged_;
+  for (std::size_t i = 0; i < slices_.size(); ++i) {
+    at::Tensor value = slices_[i].value, average = *state(i, kAverageState);
+    if (const at::Tensor* master = state(i, kMasterState)) {
+      value.copy_(exchanged_ ? average : *master);
+    } else {
+      const at::Tensor copy = value.clone();
+      value.copy_(average);
+      average.copy_(copy);
+    }
+  }
+}
+
 void Optimizer::step_by_operators(double learning_rate, double gradient_scale) {
   ++steps_done_;
   begin(learning_rate);
-  std::map<std::pair<bool, bool>, std::vector<std::size_t>> alike;
-  for (std::size_t i = 0; i < slices_.size(); ++i) alike[{!slices_[i].decay, slices_[i].linear}].push_back(i);
-  for (const auto& [kind, members] : alike) update_on_device(members, gradient_scale);
+  std::vector<std::vector<std::size_t>> alike;
+  for (std::size_t i = 0; i < slices_.size(); ++i) {
+    const auto like = std::find_if(alike.begin(), alike.end(), [&](const std::vector<std::size_t>& members) {
+      return slices_[members.front()].is_updated_like(slices_[i]);
+    });
+    (like == alike.end() ? alike.emplace_back() : *like).push_back(i);
+  }
+  for (const std::vector<std::size_t>& members : alike) update_on_device(members, gradient_scale);
 }
 
 std::vector<UpdatedTensors> Optimizer::whole(const std::vector<std::size_t>& alike) const {
@@ -89,7 +148,7 @@ std::vector<UpdatedTensors> Optimizer::whole(const std::vector<std::size_t>& ali
     for (const OptimizerState& state : states_[i]) {
       if (state.name == kMasterState) {
         run.rounded = std::exchange(run.value, state.tensor);
-      } else {
+      } else if (state.name != kAverageState) {
         run.states.push_back(state.tensor);
       }
     }
@@ -100,9 +159,20 @@ std::vector<UpdatedTensors> Optimizer::whole(const std::vector<std::size_t>& ali
 void Optimizer::values_were_loaded() {
   for (std::size_t i = 0; i < slices_.size(); ++i) {
     for (OptimizerState& state : states_[i]) {
-      if (state.name == kMasterState) state.tensor.copy_(slices_[i].value);
+      if (state.name == kMasterState || state.name == kAverageState) state.tensor.copy_(slices_[i].value);
     }
   }
+}
+
+std::vector<OptimizerSlice> in_groups(const JobSpec& job, std::vector<OptimizerSlice> slices) {
+  const auto groups = groups_by_parameter(job.training.optimizer.groups, job.model, job.training.lora);
+  for (OptimizerSlice& slice : slices) {
+    const auto group = groups.find(slice.name);
+    if (group == groups.end()) continue;
+    slice.lr_scale = group->second.lr_scale;
+    slice.weight_decay = group->second.weight_decay;
+  }
+  return slices;
 }
 
 std::vector<std::string> state_names(const OptimizerSpec& spec, bool linear) {

@@ -17,6 +17,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,14 +34,28 @@ struct OptimizerSlice {
   at::Tensor value;     // 1-D view of them in the model's type: f32, f64, bf16 or f16
   at::Tensor gradient;  // 1-D view, f32 (f64 where the value is), summed over all pipelines
   bool linear = false;  // the parameter is a weight of a linear layer in a block
+  // Of the parameter's group (planner/spec/parameter_groups.h): a factor of the learning rate, and a weight
+  // decay in place of the spec's, whatever `decay` says.
+  double lr_scale = 1;
+  std::optional<double> weight_decay{};
+
+  // Of a spec with this weight decay.
+  double own_weight_decay(double of_spec) const { return weight_decay.value_or(decay ? of_spec : 0); }
+  bool is_updated_like(const OptimizerSlice& other) const {
+    return decay == other.decay && linear == other.linear && lr_scale == other.lr_scale &&
+           weight_decay == other.weight_decay;
+  }
 };
 
 // The optimizer state that values of 16 bits are rounded from.
 constexpr const char* kMasterState = "master";
 
+// The moving average of the values (training.ema).
+constexpr const char* kAverageState = "ema";
+
 // State of a slice that must be saved to resume.
 struct OptimizerState {
-  std::string name;   // one of state_names(), or `master` (16-bit values)
+  std::string name;   // one of state_names(), `master` (16-bit values) or `ema`
   at::Tensor tensor;  // 1-D, as long as the slice; shared with the optimizer: write into it to load
 };
 
@@ -53,6 +68,14 @@ class Optimizer {
   // Updates every slice from its gradient times `gradient_scale` (the clipping factor; 1 = none).
   void step(double learning_rate, double gradient_scale);
 
+  // Keeps a moving average of the values, or of their masters, from these on; once, before the first step.
+  void keep_average();
+  // After a step.
+  void update_average(double decay);
+  // Exchanges the values with their averages, the latter rounded to 16 bits where values are. Twice: as
+  // before, with the same bits.
+  void exchange_average();
+
   // As step() does on a device, wherever the slices are.
   void step_by_operators(double learning_rate, double gradient_scale);
 
@@ -62,7 +85,7 @@ class Optimizer {
   const std::vector<OptimizerSlice>& slices() const { return slices_; }
   // State of slice i, in a fixed order of names.
   const std::vector<OptimizerState>& state(std::size_t i) const { return states_[i]; }
-  // Copies the values to the master weights, after weights were loaded without a state.
+  // Copies the values to the master weights and averages, after weights were loaded without a state.
   void values_were_loaded();
 
  protected:
@@ -75,19 +98,28 @@ class Optimizer {
   // Updates `count` elements of slice i from element `first` of the slice on. Called by several threads
   // concurrently, for elements that do not overlap.
   virtual void update(std::size_t i, int64_t first, int64_t count, double gradient_scale) = 0;
-  // The same for whole slices on a device, those with these indices, which agree in `decay` and `linear`.
+  // The same for whole slices on a device, those with these indices, which are updated alike.
   virtual void update_on_device(const std::vector<std::size_t>& alike, double gradient_scale) = 0;
   std::vector<UpdatedTensors> whole(const std::vector<std::size_t>& alike) const;
 
  private:
+  const at::Tensor* state(std::size_t i, const char* name) const;  // nullptr: slice i has no such
+  // Calls work(slice, first element in it, count) for all elements, from several threads.
+  template <class Work>
+  void for_each_range(const Work& work) const;
+
   std::vector<OptimizerSlice> slices_;
   std::vector<std::vector<OptimizerState>> states_;
   std::vector<int64_t> ends_;  // elements up to the end of each slice
   int64_t steps_done_ = 0;
+  bool exchanged_ = false;  // by exchange_average()
 };
 
-// The states of a slice but for kMasterState, in their order: `m` and `v` of what AdamW updates; `momentum`
-// of what Muon or SGD with momentum do.
+// The slices with the settings of their parameters' groups.
+std::vector<OptimizerSlice> in_groups(const JobSpec& job, std::vector<OptimizerSlice> slices);
+
+// The states of a slice but for kMasterState and kAverageState, in their order: `m` and `v` of what AdamW
+// updates; `momentum` of what Muon or SGD with momentum do.
 std::vector<std::string> state_names(const OptimizerSpec& spec, bool linear);
 
 // Throws InputError when the spec names an optimizer that the trainer does not have.

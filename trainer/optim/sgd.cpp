@@ -11,9 +11,10 @@ void Sgd::begin(double learning_rate) {
   coefficients_.nesterov = spec_.nesterov;
 }
 
-SgdCoefficients Sgd::coefficients(bool decay, double gradient_scale) const {
+SgdCoefficients Sgd::coefficients(const OptimizerSlice& slice, double gradient_scale) const {
   SgdCoefficients c = coefficients_;
-  c.weight_decay = decay ? spec_.weight_decay : 0;
+  c.learning_rate *= slice.lr_scale;
+  c.weight_decay = slice.own_weight_decay(spec_.weight_decay);
   c.gradient_scale = gradient_scale;
   return c;
 }
@@ -21,20 +22,21 @@ SgdCoefficients Sgd::coefficients(bool decay, double gradient_scale) const {
 void Sgd::update(std::size_t i, int64_t first, int64_t count, double gradient_scale) {
   const OptimizerSlice& slice = slices()[i];
   const std::vector<OptimizerState>& states = state(i);
-  const SgdCoefficients c = coefficients(slice.decay, gradient_scale);
+  const SgdCoefficients c = coefficients(slice, gradient_scale);
   auto run = [&]<class T, class R>(T* value, R* rounded) {
     T* momentum = spec_.momentum > 0 ? states.front().tensor.data_ptr<T>() + first : nullptr;
     sgd_update(value + first, rounded, slice.gradient.data_ptr<T>() + first, momentum, count, c);
   };
   constexpr void* no_copy = nullptr;
+  const std::size_t master = spec_.momentum > 0 ? 1 : 0;
   switch (slice.value.scalar_type()) {
     case at::kDouble:
       return run(slice.value.data_ptr<double>(), no_copy);
     case at::kBFloat16:
-      return run(states.back().tensor.data_ptr<float>(),
+      return run(states[master].tensor.data_ptr<float>(),
                  reinterpret_cast<Bf16*>(slice.value.data_ptr<at::BFloat16>()) + first);
     case at::kHalf:
-      return run(states.back().tensor.data_ptr<float>(),
+      return run(states[master].tensor.data_ptr<float>(),
                  reinterpret_cast<Fp16*>(slice.value.data_ptr<at::Half>()) + first);
     default:
       return run(slice.value.data_ptr<float>(), no_copy);
@@ -42,7 +44,7 @@ void Sgd::update(std::size_t i, int64_t first, int64_t count, double gradient_sc
 }
 
 void Sgd::update_on_device(const std::vector<std::size_t>& alike, double gradient_scale) {
-  sgd_by_operators(whole(alike), coefficients(slices()[alike.front()].decay, gradient_scale));
+  sgd_by_operators(whole(alike), coefficients(slices()[alike.front()], gradient_scale));
 }
 
 }  // namespace sailor

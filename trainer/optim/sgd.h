@@ -3,8 +3,8 @@
 //     g = g + weight_decay p;  b = momentum b + g
 //     p = p - lr b             (nesterov: p - lr (g + momentum b); without momentum: p - lr g)
 //
-// like torch.optim.SGD: decay is part of the gradient, and applies to slices with `decay`. State: momentum,
-// if it is not 0.
+// like torch.optim.SGD: decay is part of the gradient, and applies to slices with `decay`, or as their
+// groups say. State: momentum, if it is not 0.
 #pragma once
 
 #include "trainer/optim/kernels.h"
@@ -22,7 +22,7 @@ class Sgd : public Optimizer {
   void update_on_device(const std::vector<std::size_t>& alike, double gradient_scale) override;
 
  private:
-  SgdCoefficients coefficients(bool decay, double gradient_scale) const;
+  SgdCoefficients coefficients(const OptimizerSlice& slice, double gradient_scale) const;
 
   const OptimizerSpec spec_;
   SgdCoefficients coefficients_;

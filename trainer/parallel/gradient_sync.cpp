@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <exception>
+#include <map>
+#include <string>
 
 #include "trainer/model/element_types.h"
 #include "trainer/optim/square_sum.h"
@@ -122,7 +124,9 @@ void GradientSync::make_staging() {
       at::empty({std::max(elements, replicated) * flat.element_size()}, flat.options().dtype(at::kByte));
 }
 
-void GradientSync::begin_iteration(double loss_scale) {
+void GradientSync::begin_iteration(double loss_scale, bool measure) {
+  measure_ = measure;
+  unreduced_squares_ = 0;
   buffer_.begin_iteration(loss_scale);
 }
 
@@ -135,7 +139,18 @@ void GradientSync::layer_finished(int layer, bool last) {
     start_next_bucket();
 }
 
+void GradientSync::add_unreduced_squares(const GradientBucket& bucket) {
+  std::vector<at::Tensor> gradients;
+  for (const std::size_t i : bucket.parameters) {
+    const Parameter& parameter = *layout_.order[i];
+    if (bucket.summed && parameter.layer < num_layers_ && (parameter.sharded || slot_.tp_rank == 0))
+      gradients.push_back(buffer_.flat().narrow(0, buffer_.offset(i), parameter.value.numel()));
+  }
+  unreduced_squares_ += square_sum(gradients);
+}
+
 void GradientSync::start_next_bucket() {
+  if (measure_) add_unreduced_squares(layout_.buckets[next_bucket_]);
   std::vector<Part>& parts = parts_[next_bucket_++];
   if (queue_) {
     for (Part& part : parts) queue_->push([this, &part] { for_each_piece(part, &GradientSync::sum_piece); });
@@ -333,8 +348,8 @@ std::vector<OptimizerSlice> GradientSync::slices() const {
   return slices;
 }
 
-double GradientSync::own_sum_of_squares() const {
-  std::vector<at::Tensor> gradients;
+template <class Work>
+void GradientSync::for_each_own_gradient(const Work& work) const {
   for (std::size_t b = 0; b < layout_.buckets.size(); ++b) {
     if (sharded_ && layout_.buckets[b].summed) continue;
     // Replicas agree by now, so the first pipeline speaks for all.
@@ -343,13 +358,29 @@ double GradientSync::own_sum_of_squares() const {
       const Parameter& parameter = *layout_.order[i];
       if (parameter.tied_copy) continue;  // the embedding's rank has it
       if (parameter.sharded || slot_.tp_rank == 0)
-        gradients.push_back(buffer_.flat().narrow(0, buffer_.offset(i), parameter.value.numel()));
+        work(parameter.layer, buffer_.flat().narrow(0, buffer_.offset(i), parameter.value.numel()));
     }
   }
-  if (sharded_) {
-    for (const OptimizerSlice& slice : own_slices()) gradients.push_back(slice.gradient);
-  }
+  if (!sharded_) return;
+  std::map<std::string, int> layer_of;
+  for (const Parameter* parameter : layout_.order) layer_of[parameter->name] = parameter->layer;
+  for (const OptimizerSlice& slice : own_slices()) work(layer_of.at(slice.name), slice.gradient);
+}
+
+double GradientSync::own_sum_of_squares() const {
+  std::vector<at::Tensor> gradients;
+  for_each_own_gradient([&](int, const at::Tensor& gradient) { gradients.push_back(gradient); });
   return square_sum(gradients);
+}
+
+std::vector<double> GradientSync::own_sums_of_squares() const {
+  std::vector<std::vector<at::Tensor>> gradients(static_cast<std::size_t>(num_layers_) + 1);
+  for_each_own_gradient([&](int layer, const at::Tensor& gradient) {
+    gradients[static_cast<std::size_t>(layer)].push_back(gradient);
+  });
+  std::vector<double> sums;
+  for (const std::vector<at::Tensor>& of_layer : gradients) sums.push_back(square_sum(of_layer));
+  return sums;
 }
 
 }  // namespace sailor

@@ -42,7 +42,8 @@ class GradientSync {
                Device& device = host_device());
   ~GradientSync();
 
-  void begin_iteration(double loss_scale = 1);  // see GradientBuffer
+  // See GradientBuffer. `measure`: own_unreduced_squares() is of this iteration.
+  void begin_iteration(double loss_scale = 1, bool measure = false);
   // Call it when the backward of one microbatch through a layer is done; `last`: no other microbatch follows.
   // For the last microbatch, call it from the last layer down.
   void layer_finished(int layer, bool last);
@@ -60,6 +61,11 @@ class GradientSync {
   // Sum of the squares of the gradients, after finish(), such that the sums of all ranks add up to the
   // model's.
   double own_sum_of_squares() const;
+  // The same by layer; the last is what the first and the last layer share.
+  std::vector<double> own_sums_of_squares() const;
+  // Sum of the squares of the pipeline's own gradients, of what no two layers share, such that the sums of
+  // its ranks add up to the pipeline's. 0 with a single pipeline.
+  double own_unreduced_squares() const { return unreduced_squares_; }
 
  private:
   GradientSync(const Plan& plan, const RankLayout& layout, int rank, CommFactory& factory, Communicator* tp,
@@ -69,6 +75,7 @@ class GradientSync {
   struct Part;
   using PieceFunction = void (GradientSync::*)(Part&, int64_t first, int64_t count);
   void start_next_bucket();
+  void add_unreduced_squares(const GradientBucket& bucket);
   void make_staging();
   int64_t piece_elements(const Part& part) const;
   void for_each_piece(Part& part, PieceFunction function);
@@ -85,6 +92,9 @@ class GradientSync {
   void broadcast_replicated(const at::Tensor& buffer);
   OptimizerSlice slice(std::size_t i, int64_t first, int64_t count) const;
   std::vector<OptimizerSlice> own_slices() const;  // with ZeRO-1: part of what is reduced
+  // The gradients that this rank answers for in sums over the model: work(layer, gradient).
+  template <class Work>
+  void for_each_own_gradient(const Work& work) const;
 
   const RankSlot slot_;
   Device& device_;
@@ -99,8 +109,10 @@ class GradientSync {
   std::vector<std::vector<std::size_t>> of_layer_;  // parameters of each layer
   std::vector<std::vector<Part>> parts_;            // by bucket
   std::size_t next_bucket_ = 0;
-  at::Tensor staging_;                // bytes, separate from the buffer
-  bool summing_ = false;              // between the first reduction and finish()
+  at::Tensor staging_;    // bytes, separate from the buffer
+  bool summing_ = false;  // between the first reduction and finish()
+  bool measure_ = false;  // in this iteration
+  double unreduced_squares_ = 0;
   std::unique_ptr<WorkQueue> queue_;  // nullptr: nothing to reduce, or on a device
 };
 

@@ -18,13 +18,17 @@ PipelineExecutor::PipelineExecutor(const GroupPosition& position, const ModelSpe
       recorder_(recorder),
       flights_(chunks_.size()) {}
 
-double PipelineResult::loss(int64_t global_targets) const {
-  if (losses.empty()) return 0;
+PipelineResult::Losses PipelineResult::mean(int64_t global_targets) const {
+  Losses mean;
+  if (losses.empty()) return mean;
   const at::Tensor on_host = at::stack(losses).to(at::kCPU, at::kDouble);
-  double sum = 0;
-  for (int64_t i = 0; i < on_host.numel(); ++i)
-    sum += on_host.data_ptr<double>()[i] / static_cast<double>(global_targets);
-  return sum;
+  const int64_t each = losses.front().numel();  // one sum, or two
+  const double* sums = on_host.data_ptr<double>();
+  for (int64_t i = 0; i < on_host.numel(); i += each) {
+    mean.loss += sums[i] / static_cast<double>(global_targets);
+    if (each > 1) mean.z_loss += sums[i + 1] / static_cast<double>(global_targets);
+  }
+  return mean;
 }
 
 bool PipelineExecutor::last(int chunk) const {
@@ -98,8 +102,9 @@ void PipelineExecutor::backward(const PipelineWork& work, const ScheduleStep& st
   auto& flights = flights_[static_cast<std::size_t>(step.chunk)];
   at::Tensor gradient;
   if (last(step.chunk)) {
-    gradient = at::full({}, work.loss_scale / static_cast<double>(work.global_targets),
-                        flights.front().outputs.back().options());
+    const at::Tensor& losses = flights.front().outputs.back();
+    gradient = at::full(losses.sizes(), work.loss_scale / static_cast<double>(work.global_targets),
+                        losses.options());
   } else {
     gradient = take_message(step.microbatch);
   }
@@ -151,7 +156,7 @@ double PipelineExecutor::evaluate(const PipelineWork& work) {
   }
   for (PendingSend& send : on_their_way_) send.wait();
   on_their_way_.clear();
-  return evaluated.loss(1);
+  return evaluated.mean(1).loss;
 }
 
 void PipelineExecutor::drop() {

@@ -28,12 +28,17 @@ struct GroupPosition {
 };
 
 struct PipelineResult {
-  // Last chunk only: the sum of the cross entropies of each microbatch, where it was computed.
+  // Last chunk only: the sum of the cross entropies of each microbatch, and of its z-losses if there are any,
+  // where they were computed.
   std::vector<at::Tensor> losses{};
   int max_in_flight = 0;  // maximum (microbatch, chunk) pairs whose activations were held at the same time
 
-  // This pipeline's share of the mean loss; 0 without the last chunk. Waits for the device.
-  double loss(int64_t global_targets) const;
+  // This pipeline's share of the mean loss, and of the mean z-loss; 0 without the last chunk. Waits for the
+  // device.
+  struct Losses {
+    double loss = 0, z_loss = 0;
+  };
+  Losses mean(int64_t global_targets) const;
 };
 
 // Inputs of an iteration.

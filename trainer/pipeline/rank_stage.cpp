@@ -71,6 +71,7 @@ void RankStage::build(const JobSpec& job, const Plan& plan, const RankLayout& la
   context.device = place;
   context.seed = job.training.seed;
   context.lora = job.training.lora;
+  context.z_loss = job.training.z_loss;
   context.tp = tp.get();
   std::map<std::string, at::Tensor> shared;
   context.shared = &shared;

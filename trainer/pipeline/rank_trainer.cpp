@@ -29,12 +29,14 @@
 #include "trainer/model/torch_device.h"
 #include "trainer/optim/loss_scaler.h"
 #include "trainer/optim/lr_schedule.h"
+#include "trainer/optim/spike_guard.h"
 #include "trainer/parallel/gradient_sync.h"
 #include "trainer/parallel/orthogonalization.h"
 #include "trainer/parallel/parameter_place.h"
 #include "trainer/pipeline/executor.h"
 #include "trainer/pipeline/load_batch.h"
 #include "trainer/pipeline/rank_stage.h"
+#include "trainer/pipeline/step_errors.h"
 #include "trainer/pipeline/step_progress.h"
 #include "trainer/pipeline/tensor_cache.h"
 
@@ -85,6 +87,7 @@ struct RankTrainer::Impl {
   Muon* const muon;
   std::optional<Orthogonalization> orthogonalization;
   std::optional<LossScaler> loss_scaler;  // if the precision needs one; equal on all ranks
+  std::optional<SpikeGuard> spike_guard;  // if the job has one; equal on all ranks
   StepRecorder recorder;
   PipelineExecutor executor;
   std::string locked;                             // the checkpoint directory with our lock
@@ -113,12 +116,14 @@ struct RankTrainer::Impl {
         gradient_sync(plan, layout, rank, on.factory, stage.tp.get(), stage.trained(),
                       job.model.tied_embeddings && !job.training.lora, on.device),
         world(all_ranks(factory, "world", layout.size())),
-        optimizer(make_optimizer(job.training.optimizer, gradient_sync.slices())),
+        optimizer(make_optimizer(job.training.optimizer, in_groups(job, gradient_sync.slices()))),
         muon(dynamic_cast<Muon*>(optimizer.get())),
         recorder(on.device),
         executor(stage.position, job.model, scalar_type(job.training.precision), stage.chunks,
                  stage.previous.get(), stage.next.get(), pacer, recorder) {
     if (kind_of(job.training.precision).scales_loss) loss_scaler.emplace(job.training.loss_scale);
+    if (job.training.on_spike) spike_guard.emplace(*job.training.on_spike);
+    if (job.training.ema) optimizer->keep_average();
     if (muon) orthogonalization.emplace(job, layout, rank, *muon, *world, on.factory, on.device);
     if (pacer) pacer->joins(stage.tp.get());
     release_cached_tensors();  // initial values were drawn in sizes of their own
@@ -162,6 +167,24 @@ struct RankTrainer::Impl {
   // Validation passes over the pipelines in the plan's microbatches, as many sequences at a time as an
   // iteration has; the last time may have fewer.
   double evaluate(const TokenData& validation, int64_t sequences) {
+    if (!job.training.ema || !job.training.ema->validate) return evaluate_values(validation, sequences);
+    on.device.order(on.device.copies(), on.device.compute());  // of what changes places
+    optimizer->exchange_average();
+    double loss = 0;
+    try {
+      gradient_sync.share_values();
+      loss = evaluate_values(validation, sequences);
+    } catch (...) {
+      optimizer->exchange_average();  // what others need of the state is in the slices
+      throw;
+    }
+    optimizer->exchange_average();
+    gradient_sync.share_values();
+    settle();
+    return loss;
+  }
+
+  double evaluate_values(const TokenData& validation, int64_t sequences) {
     sequences = std::min(sequences, validation.num_windows());
     double loss = 0;
     recorder.begin(false);
@@ -226,7 +249,8 @@ struct RankTrainer::Impl {
             stage.trained(),
             *optimizer,
             on.device,
-            loss_scaler ? &*loss_scaler : nullptr};
+            loss_scaler ? &*loss_scaler : nullptr,
+            spike_guard ? &*spike_guard : nullptr};
   }
 
   // Rank 0 speaks for the job.
@@ -422,15 +446,36 @@ struct RankTrainer::Impl {
     locked.clear();
   }
 
-  // With a loss scale, a norm that is not finite skips it; without one, such a step is never committed.
+  // What a step with these sums comes to, the same on every rank.
+  enum class Verdict { update, overflow, spike, not_finite };
+  Verdict verdict(const StepSums& sums) const {
+    const bool finite_loss = std::isfinite(sums.loss), finite_norm = std::isfinite(sums.gradient_norm);
+    if (loss_scaler && finite_loss && !finite_norm) return Verdict::overflow;
+    if (spike_guard && spike_guard->is_spike(sums.loss, sums.gradient_norm)) return Verdict::spike;
+    return finite_loss && finite_norm ? Verdict::update : Verdict::not_finite;
+  }
+
+  // The step is committed, and so may be skipped if it is not an update.
   void update(const StepSums& sums) {
-    const bool overflow = !std::isfinite(sums.gradient_norm);
-    if (!overflow) {
+    const Verdict verdict = this->verdict(sums);
+    if (verdict == Verdict::update) {
       on.device.order(on.device.copies(), on.device.compute());  // of the state before
       optimizer->step(learning_rate(job.training, next_step()), clipping_factor(sums.gradient_norm));
+      if (job.training.ema) optimizer->update_average(job.training.ema->decay);
     }
-    if (loss_scaler) loss_scaler->step_ended(overflow);
+    if (loss_scaler) loss_scaler->step_ended(!std::isfinite(sums.gradient_norm));
+    if (spike_guard && verdict != Verdict::overflow)
+      spike_guard->step_ended(sums.gradient_norm, verdict == Verdict::spike);
     progress.updated();
+  }
+
+  // Throws unless the step may be committed.
+  void check_verdict(Verdict verdict, const StepResult& result, double own_loss) {
+    if (verdict == Verdict::not_finite) stop_not_finite(result, own_loss);
+    if (verdict == Verdict::overflow && !loss_scaler->may_skip())
+      throw std::runtime_error(overflow_text(result, job.training.loss_scale, loss_scaler->state()));
+    if (verdict == Verdict::spike && !spike_guard->may_skip())
+      throw std::runtime_error(spike_text(result, spike_guard->state()));
   }
 
   // The optimizer has run since `start`: the device that is emulated may need longer.
@@ -467,21 +512,31 @@ struct RankTrainer::Impl {
       where += fmt::format("{}rank {} (pipeline {}, stage {})", where.empty() ? "" : ", ", s.rank, s.pipeline,
                            s.stage);
     }
-    const bool loss_is_bad = !std::isfinite(result.loss);
-    throw std::runtime_error(fmt::format(
-        "step {}: {} is {} on {}; try a lower training.optimizer.lr, more training.schedule.warmup_steps or "
-        "training.clip_grad_norm; stopped before the update",
-        result.step + 1, loss_is_bad ? "the loss" : "the gradient's norm",
-        std::isnan(loss_is_bad ? result.loss : result.grad_norm) ? "not a number" : "infinite", where));
+    throw std::runtime_error(not_finite_text(result, where));
   }
 
-  [[noreturn]] void stop_skipping(const StepResult& result) const {
-    throw std::runtime_error(
-        fmt::format("step {}: gradients overflowed in {} steps in a row at training.loss_scale.minimum ({}), "
-                    "in {} of the whole run; try a lower training.optimizer.lr, more "
-                    "training.schedule.warmup_steps, or training.precision: bf16; stopped before the update",
-                    result.step + 1, LossScaler::kMostSkippedAtMinimum, job.training.loss_scale.minimum,
-                    loss_scaler->state().skipped_steps + 1));
+  bool statistics_are_due() const {
+    const int64_t every = job.metrics.gradient_statistics_every;
+    return every > 0 && (next_step() + 1) % every == 0;
+  }
+
+  void add_statistics(StepResult& result) {
+    std::vector<double> numbers = gradient_sync.own_sums_of_squares();
+    const std::size_t layers = numbers.size() - 1, pipelines = plan.pipelines.size();
+    numbers.resize(numbers.size() + pipelines);
+    numbers[layers + 1 + static_cast<std::size_t>(slot.pipeline)] = gradient_sync.own_unreduced_squares();
+    world->all_reduce(numbers.data(), numbers.size(), ElementType::f64, ReduceOp::sum);
+    const auto of_layers = numbers.begin() + static_cast<std::ptrdiff_t>(layers);
+    std::vector<int64_t> sequences(pipelines);
+    for (std::size_t p = 0; p < pipelines; ++p) {
+      for (int m = 0; m < plan.pipelines[p].microbatches; ++m)
+        sequences[p] += microbatch_range(plan, static_cast<int>(p), m).sequences;
+    }
+    result.noise = gradient_noise({of_layers + 1, numbers.end()}, sequences,
+                                  std::accumulate(numbers.begin(), of_layers, 0.0));
+    numbers[0] += *of_layers;
+    for (std::size_t layer = 0; layer < layers; ++layer)
+      result.layer_norms.push_back(std::sqrt(numbers[layer]));
   }
 
   // As torch.nn.utils.clip_grad_norm_.
@@ -522,30 +577,35 @@ struct RankTrainer::Impl {
       early += Clock::now() - start;
     };
     const PipelineWork work = training_work();
-    do_early([&] { gradient_sync.begin_iteration(work.loss_scale); });
+    const bool statistics = statistics_are_due();
+    do_early([&] { gradient_sync.begin_iteration(work.loss_scale, statistics); });
     const PipelineResult run = executor.run(work);
     result.max_in_flight = run.max_in_flight;
 
     recorder.timed(TaskKind::sync, -1, [&] { gradient_sync.finish(); });
     double own_loss = 0;
-    double numbers[3] = {0, 0, std::accumulate(digests.begin(), digests.end(), 0.0)};
+    double numbers[4] = {0, 0, std::accumulate(digests.begin(), digests.end(), 0.0), 0};
     do_early([&] {
-      if (slot.tp_rank == 0) own_loss = numbers[0] = run.loss(work.global_targets);
+      if (slot.tp_rank == 0) {
+        const PipelineResult::Losses mean = run.mean(work.global_targets);
+        own_loss = numbers[0] = mean.loss;
+        numbers[3] = mean.z_loss;
+      }
       numbers[1] = gradient_sync.own_sum_of_squares();
     });
     settle();
     if (!muon) progress.gradients_are_ready();
     recorder.timed(TaskKind::sync, -1,
-                   [&] { world->all_reduce(numbers, 3, ElementType::f64, ReduceOp::sum); });
+                   [&] { world->all_reduce(numbers, 4, ElementType::f64, ReduceOp::sum); });
     result.loss = numbers[0];
     result.grad_norm = std::sqrt(numbers[1]);
     result.data_digest = static_cast<int64_t>(numbers[2]);
-    result.skipped = loss_scaler && std::isfinite(result.loss) && !std::isfinite(result.grad_norm);
-    if (result.skipped && !loss_scaler->may_skip()) stop_skipping(result);
-    if (!std::isfinite(result.loss) || (!std::isfinite(result.grad_norm) && !result.skipped))
-      stop_not_finite(result, own_loss);
-    if (muon) orthogonalize(result, do_early);
+    result.z_loss = numbers[3];
     const StepSums sums{result.loss, result.grad_norm};
+    const Verdict verdict = this->verdict(sums);
+    check_verdict(verdict, result, own_loss);
+    result.skipped = verdict != Verdict::update;
+    if (muon) orthogonalize(result, do_early);
     progress.committed(sums);
 
     recorder.timed(TaskKind::update, -1, [&] {
@@ -554,6 +614,8 @@ struct RankTrainer::Impl {
       pace_update(update_start);
     });
     if (!result.skipped) recorder.timed(TaskKind::sync, -1, [&] { gradient_sync.share_values(); });
+    if (spike_guard) result.spikes = spike_guard->state().skipped_steps;
+    if (statistics && std::isfinite(result.grad_norm)) add_statistics(result);
     recorder.finish();
     result.forward_s = recorder.total_s(TaskKind::forward);
     result.backward_s = recorder.total_s(TaskKind::backward);
@@ -615,33 +677,6 @@ void RankTrainer::tell_loading(LoadProgress progress) {
 }
 bool RankTrainer::make_room(RankTrainer* previous, CommFactory& factory, const Room& room) {
   return Impl::make_room(previous ? previous->impl_.get() : nullptr, factory, room);
-}
-
-int64_t RankTrainer::state_bytes(const JobSpec& job, const Plan& plan, int rank) {
-  const RankLayout layout(plan);
-  const RankSlot& slot = layout.slots().at(static_cast<std::size_t>(rank));
-  const PlanPipeline& pipeline = plan.pipelines[static_cast<std::size_t>(slot.pipeline)];
-  const PrecisionKind& kind = kind_of(precision_of(plan, job));
-  const bool masters = kind.element_bytes < kind.state_bytes;
-  // The value and its gradient, each also in the type in which it is updated, and two moments.
-  const int64_t per_element = kind.element_bytes + kind.state_bytes + 2 * kind.state_bytes +
-                              (masters ? kind.element_bytes + kind.state_bytes : 0);
-  const auto here = [&](const std::string& name) {
-    const int layer = std::stoi(name);
-    for (std::size_t s = static_cast<std::size_t>(slot.stage); s < pipeline.stages.size();
-         s += pipeline.stages.size() / static_cast<std::size_t>(plan.interleave))
-      if (layer >= pipeline.stages[s].first_layer && layer < pipeline.stages[s].end_layer) return true;
-    return false;
-  };
-  int64_t trained = 0, frozen = 0;
-  for (const auto& [name, spec] : specs_by_name(job, layout))
-    if (here(name)) trained += held_elements(slot, spec);
-  if (job.training.lora) {
-    for (const ParameterSpec& spec :
-         list_parameters(job.model, padded_vocabulary(job.model.vocabulary, layout)))
-      if (here(spec.name)) frozen += held_elements(slot, spec);
-  }
-  return trained * per_element + frozen * kind.element_bytes;
 }
 Restored RankTrainer::restore(RankTrainer* previous, const std::string& directory, int givers) {
   return impl_->restore(previous ? previous->impl_.get() : nullptr, directory, givers);

@@ -30,6 +30,7 @@
 #include "trainer/data/token_data.h"
 #include "trainer/model/layer.h"
 #include "trainer/optim/optimizer.h"
+#include "trainer/parallel/gradient_noise.h"
 #include "trainer/pipeline/pacer.h"
 
 namespace sailor {
@@ -37,9 +38,17 @@ namespace sailor {
 struct StepResult {
   int64_t step = 0;       // 0 is the first
   double loss = 0;        // mean over the tokens of the global batch; the same on every rank
+  double z_loss = 0;      // the mean over the same tokens, not part of `loss`; the same on every rank
   double grad_norm = 0;   // L2 norm of the whole model's gradient before clipping; the same on every rank
   double loss_scale = 0;  // of this step; 0 = the precision needs none
-  bool skipped = false;   // gradients overflowed: nothing was updated, and grad_norm is not finite
+  // Nothing was updated: gradients overflowed and grad_norm is not finite, or they spiked.
+  bool skipped = false;
+  int64_t spikes = 0;  // steps of the run that were skipped for theirs, this one included
+  // In steps that are due (metrics.gradient_statistics_every): the norm of each layer's gradient, where a
+  // matrix that the first and the last layer share counts for the first, and the noise of what they do not
+  // share, if there are several pipelines.
+  std::vector<double> layer_norms;
+  std::optional<GradientNoise> noise;
   double learning_rate = 0;
   int64_t tokens = 0;       // of the global batch
   int64_t data_digest = 0;  // of the global batch's tokens, the same under every plan (token_digest.h)
@@ -87,14 +96,15 @@ class RankTrainer {
   // One iteration. The gradients of optimizer().slices() stay readable until the next call. Throws
   // std::runtime_error on every rank, naming step and ranks, when the loss or the gradient is not finite:
   // parameters and optimizer are then unchanged. With a loss scale, a gradient that is not finite skips the
-  // update instead, on every rank, until too many have (loss_scaler.h).
+  // update instead, on every rank, until too many have (loss_scaler.h); so does a spike, if the job says so
+  // (spike_guard.h).
   StepResult step();
   // The result of the next step includes its single tasks.
   void trace_next_step();
 
   // Mean loss over `sequences` sequences spread evenly over `data` (all of it if it has fewer), with the
-  // current parameters: the same on every rank, under any plan, up to rounding. Call it between steps, on all
-  // ranks. `data` has the job's sequence length. Throws CommError.
+  // current parameters, or their averages (training.ema.validate): the same on every rank, under any plan, up
+  // to rounding. Call it between steps, on all ranks. `data` has the job's sequence length. Throws CommError.
   double evaluate(const TokenData& data, int64_t sequences);
 
   int64_t next_step() const;

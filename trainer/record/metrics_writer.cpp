@@ -1,7 +1,10 @@
 #include "trainer/record/metrics_writer.h"
 
+#include <fmt/format.h>
+
 #include <charconv>
 #include <chrono>
+#include <cmath>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -93,10 +96,20 @@ void MetricsWriter::write(const StepReport& report) {
     if (value) scalars.emplace_back(tag, *value);
   };
   add("loss/train", report.loss);
-  add("loss/validation", report.validation_loss);
+  for (const auto& [name, loss] : report.validation) {
+    const std::string set = name.empty() ? "" : "/" + name;
+    scalars.emplace_back("loss/validation" + set, loss);
+    scalars.emplace_back("perplexity/validation" + set, std::exp(loss));
+  }
+  add("loss/z", report.z_loss);
   add("gradient_norm", report.gradient_norm);
   add("learning_rate", report.learning_rate);
   add("loss_scale", report.loss_scale);
+  add("gradient_noise/signal", report.gradient_signal);
+  add("gradient_noise/noise", report.gradient_noise);
+  if (report.spikes) add("spikes", static_cast<double>(*report.spikes));
+  for (std::size_t layer = 0; layer < report.layer_norms.size(); ++layer)
+    scalars.emplace_back(fmt::format("layer_gradient_norm/{:03}", layer), report.layer_norms[layer]);
   add("step_s", report.step_s);
   add("tokens_per_s", report.step_s > 0
                           ? std::optional<double>(static_cast<double>(facts_.tokens) / report.step_s)

@@ -36,10 +36,21 @@ std::string settings_table(const JobSpec& job, const Plan& plan, const std::stri
   std::string optimizer = fmt::format("{} lr {:.1e}", t.optimizer.name, t.optimizer.lr);
   if (t.schedule.name != "constant")
     optimizer += fmt::format(", {} to {:.1e}", t.schedule.name, t.schedule.min_lr);
+  if (t.schedule.name == "wsd")
+    optimizer += fmt::format(" ({} in the last {} steps)", t.schedule.annealing, t.schedule.annealing_steps);
   if (t.schedule.warmup_steps > 0) optimizer += fmt::format(", warm-up {} steps", t.schedule.warmup_steps);
   if (t.optimizer.weight_decay > 0) optimizer += fmt::format(", weight decay {}", t.optimizer.weight_decay);
   if (t.clip_grad_norm) optimizer += fmt::format(", gradients clipped at {}", *t.clip_grad_norm);
+  if (t.z_loss > 0) optimizer += fmt::format(", z-loss {}", t.z_loss);
   row("optimizer", optimizer);
+  for (const ParameterGroup& group : t.optimizer.groups)
+    row("group",
+        fmt::format("{}: lr x {}{}", group.match, group.lr_scale,
+                    group.weight_decay ? fmt::format(", weight decay {}", *group.weight_decay) : ""));
+  if (t.ema) row("ema", fmt::format("of parameters, decay {}", t.ema->decay));
+  if (t.on_spike)
+    row("spikes", fmt::format("skipped from {} times the median norm of {} updates on, at most {} in a row",
+                              t.on_spike->factor, t.on_spike->window, t.on_spike->most_in_a_row));
   if (kind_of(t.precision).scales_loss)
     row("loss scale",
         fmt::format("{}, halved after {} overflows, doubled after {} steps without, at least {}",
@@ -47,8 +58,10 @@ std::string settings_table(const JobSpec& job, const Plan& plan, const std::stri
                     t.loss_scale.minimum));
   row("data", fmt::format("{} ({}), unigram entropy {:.4f} nats per token", files_of(job.data), data,
                           unigram_entropy));
-  if (!job.data.validation.empty())
-    row("validation", fmt::format("{}, every {} steps", job.data.validation, t.validation.every_steps));
+  for (const ValidationSet& set : job.data.validation)
+    row("validation",
+        fmt::format("{}{}, every {} steps{}", set.name.empty() ? "" : set.name + ": ", set.files,
+                    t.validation.every_steps, t.ema && t.ema->validate ? ", of averages" : ""));
   row("plan", summary(plan));
   const RankLayout layout(plan);
   for (const std::string& node : layout.nodes()) {

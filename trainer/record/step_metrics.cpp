@@ -22,6 +22,11 @@ std::vector<double> without_warm_up(const std::vector<double>& steps_s) {
   return {steps_s.begin() + static_cast<std::ptrdiff_t>(warm_up), steps_s.end()};
 }
 
+// Of the two causes of a skipped step.
+bool is_spike(const StepReport& report) {
+  return report.spikes && (report.gradient_norm || !report.loss_scale);
+}
+
 double tokens_per_s(int64_t tokens, double seconds) {
   return seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
 }
@@ -37,11 +42,11 @@ std::string step_line(const StepReport& report, const StepFacts& facts) {
   std::string line =
       fmt::format("step {:>{}}/{}", report.step, std::to_string(facts.steps).size(), facts.steps);
   if (report.loss) line += fmt::format(" | loss {:.4f}", *report.loss);
-  if (report.validation_loss) line += fmt::format(" | val {:.4f}", *report.validation_loss);
+  if (!report.validation.empty()) line += " | val " + validation_text(report.validation);
   if (report.gradient_norm) line += fmt::format(" | norm {:.3f}", *report.gradient_norm);
   if (report.learning_rate) line += fmt::format(" | lr {:.1e}", *report.learning_rate);
   if (report.loss_scale) line += fmt::format(" | scale {}", *report.loss_scale);
-  if (report.skipped) line += " (overflow, skipped)";
+  if (report.skipped) line += is_spike(report) ? " (spike, skipped)" : " (overflow, skipped)";
   const std::optional<double> mfu = facts.mfu(report.step_s);
   return line + fmt::format(" | {:.0f} ms | {:.0f} tok/s | MFU {}", 1e3 * report.step_s,
                             tokens_per_s(facts.tokens, report.step_s),
@@ -51,7 +56,6 @@ std::string step_line(const StepReport& report, const StepFacts& facts) {
 std::string step_json(const StepReport& report, const StepFacts& facts) {
   Json json = {{"step", report.step},
                {"loss", number_or_null(report.loss)},
-               {"validation_loss", number_or_null(report.validation_loss)},
                {"gradient_norm", number_or_null(report.gradient_norm)},
                {"learning_rate", number_or_null(report.learning_rate)},
                {"step_s", report.step_s},
@@ -59,10 +63,15 @@ std::string step_json(const StepReport& report, const StepFacts& facts) {
                {"mfu", number_or_null(facts.mfu(report.step_s))},
                {"data_digest", report.data_digest},
                {"phases_s", report.phases_s}};
-  if (report.loss_scale) {
-    json["loss_scale"] = *report.loss_scale;
-    json["skipped"] = report.skipped;
-  }
+  if (report.z_loss) json["z_loss"] = number_or_null(report.z_loss);
+  add_validation(json, report.validation);
+  if (report.loss_scale) json["loss_scale"] = *report.loss_scale;
+  if (report.spikes) json["spikes"] = *report.spikes;
+  if (report.loss_scale || report.spikes) json["skipped"] = report.skipped;
+  if (!report.layer_norms.empty()) json["layer_gradient_norms"] = report.layer_norms;
+  if (report.gradient_noise)
+    json["gradient_noise"] = {{"signal", number_or_null(report.gradient_signal)},
+                              {"noise", number_or_null(report.gradient_noise)}};
   return json.dump();
 }
 
@@ -76,7 +85,8 @@ std::string step_csv(const StepReport& report, const StepFacts& facts) {
     line += value && std::isfinite(*value) ? fmt::format(",{}", *value) : ",";
   };
   add(report.loss);
-  add(report.validation_loss);
+  const auto unnamed = report.validation.find("");
+  add(unnamed == report.validation.end() ? std::nullopt : std::optional(unnamed->second));
   add(report.gradient_norm);
   add(report.learning_rate);
   add(report.step_s);

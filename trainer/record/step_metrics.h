@@ -23,10 +23,11 @@ struct StepFacts {
 };
 
 // `step 12/1000 | loss 5.3120 | norm 1.210 | lr 3.0e-04 | 812 ms | 5044 tok/s | MFU 41.3 %`; `val 5.4012`
-// follows the loss if it was computed, and an unknown MFU is `-`. With a loss scale, `scale 65536` follows
-// the learning rate, and `(overflow, skipped)` if nothing was updated.
+// (perplexity 221.7)` follows the loss if it was computed, and an unknown MFU is `-`. With a loss scale,
+// `scale 65536` follows the learning rate, and `(overflow, skipped)` or `(spike, skipped)` if nothing was
+// updated.
 std::string step_line(const StepReport& report, const StepFacts& facts);
-// One line of JSON; unknown values are null. Without a loss scale it is not mentioned.
+// One line of JSON; unknown values are null. A z-loss and a loss scale are mentioned if the job has them.
 std::string step_json(const StepReport& report, const StepFacts& facts);
 // One line of CSV; unknown values are empty.
 std::string step_csv_header();

@@ -32,7 +32,7 @@ void TrainingProgress::add(const StepReport& step) {
   last_step_ = step.step;
   if (step.loss && !first_loss_) first_loss_ = step.loss;
   if (step.loss) last_loss_ = step.loss;
-  if (step.validation_loss) validation_loss_ = step.validation_loss;
+  if (!step.validation.empty()) validation_ = step.validation;
 }
 
 void TrainingProgress::noted(const Note& note) {
@@ -60,7 +60,7 @@ void TrainingProgress::summarize(int64_t tokens_per_step, RunSummary& summary) c
   summary.steps = steps_done_;
   summary.first_loss = first_loss_;
   summary.last_loss = last_loss_;
-  summary.validation_loss = validation_loss_;
+  summary.validation = validation_;
   summary.measured_iteration_s = steady_iteration_s(steps_s_);
   summary.mean_iteration_s = mean_iteration_s(steps_s_);
   if (summary.measured_iteration_s && *summary.measured_iteration_s > 0)
@@ -70,18 +70,19 @@ void TrainingProgress::summarize(int64_t tokens_per_step, RunSummary& summary) c
 }
 
 void TrainingProgress::add_earlier(RunSummary& summary) const {
-  std::optional<double> first_loss, last_loss, validation_loss;
+  std::optional<double> first_loss, last_loss;
+  ValidationLosses validation;
   for (const StepMetrics& step : earlier_) {
     if (first_step_ ? step.step >= *first_step_ : step.step > last_step_) continue;
     ++summary.steps;
     summary.training_s += step.step_s.value_or(0);
     if (!first_loss) first_loss = step.loss;
     if (step.loss) last_loss = step.loss;
-    if (step.validation_loss) validation_loss = step.validation_loss;
+    if (!step.validation.empty()) validation = step.validation;
   }
   if (first_loss) summary.first_loss = first_loss;
   if (!summary.last_loss) summary.last_loss = last_loss;
-  if (!summary.validation_loss) summary.validation_loss = validation_loss;
+  if (summary.validation.empty()) summary.validation = validation;
 }
 
 }  // namespace sailor

@@ -63,7 +63,8 @@ class TrainingProgress {
   std::optional<int64_t> first_step_;  // of this start
   std::optional<double> save_s_;
   double training_s_ = 0;
-  std::optional<double> first_loss_, last_loss_, validation_loss_;
+  std::optional<double> first_loss_, last_loss_;
+  ValidationLosses validation_;  // the last one
 };
 
 }  // namespace sailor

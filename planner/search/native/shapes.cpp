@@ -49,7 +49,8 @@ Estimates::Estimates(const Space& space) : space_(space) {
   for (const LayerSizes& layer : sizes) frozen += static_cast<double>(layer.frozen_parameters);
   weight_bytes_ = at_least * (style.weight_bytes(precision) + style.gradient_bytes_at(precision)) +
                   frozen * any.shape.parts() * style.weight_bytes(precision);
-  state_bytes_ = at_least * (style.master_bytes_at(precision) + style.moments_bytes_at(precision));
+  state_bytes_ = at_least * (style.master_bytes_at(precision) + style.moments_bytes_at(precision) +
+                             (context.job.training.ema ? kind_of(precision).state_bytes : 0));
 }
 
 const LinkCurve* Estimates::zone_link(const SpaceOption& option) const {

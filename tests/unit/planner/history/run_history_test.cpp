@@ -28,8 +28,8 @@ TEST(RunHistory, ReadsWhatARealRunWrote) {
   ASSERT_EQ(history.steps.size(), 80u);
   EXPECT_EQ(history.steps.back().step, 80);
   EXPECT_NEAR(*history.steps.back().loss, 4.371, 1e-3);
-  EXPECT_NEAR(*history.steps.back().validation_loss, 4.369, 1e-3);
-  EXPECT_FALSE(history.steps[0].validation_loss);
+  EXPECT_NEAR(history.steps.back().validation.at(""), 4.369, 1e-3);
+  EXPECT_TRUE(history.steps[0].validation.empty());
   ASSERT_EQ(history.changes.size(), 2u);
   const PlanChange& change = history.changes[0];
   EXPECT_EQ(change.generation, 2);

@@ -19,7 +19,7 @@ TEST(RunSummary, IsReadAsItWasWritten) {
                            .steps = 7,
                            .first_loss = 5.5,
                            .last_loss = 4.25,
-                           .validation_loss = 4.5,
+                           .validation = {{"", 4.5}},
                            .unigram_entropy = 6.5,
                            .catalog = "/etc/sailor/catalog.yaml",
                            .profiles = {"/srv/profiles", "/home/me/profiles"},

@@ -64,6 +64,23 @@ TEST(Memory, EverySourceOfOurTrainerIsCountedOnce) {
   EXPECT_EQ(m.total(), 1600 + 1600 + 3200 + 108 + 100 + 400 + 160 + 1600 + 1000);
 }
 
+TEST(Memory, AnAverageIsAStateOfTheOptimizer) {
+  const std::vector<LayerSizes> layers = {layer(100, 7, 3), layer(300, 11, 50)};
+  for (const Precision precision : {Precision::bf16, Precision::fp32, Precision::fp64}) {
+    for (const Zero zero : {Zero::none, Zero::optimizer}) {
+      RankMemoryInput input = rank_of(layers);
+      input.replicas = 4;
+      input.zero = zero;
+      const MemoryBreakdown plain = rank_memory(input, own_framework(), precision);
+      input.average = true;
+      const MemoryBreakdown with = rank_memory(input, own_framework(), precision);
+      EXPECT_EQ(with.total() - plain.total(),
+                400 * (precision == Precision::fp64 ? 8 : 4) / (zero == Zero::none ? 1 : 4));
+      EXPECT_EQ(with.optimizer_bytes - plain.optimizer_bytes, with.total() - plain.total());
+    }
+  }
+}
+
 // Behind the layer whose backward runs, everything is released already:
 //   layer 2: 30;  layer 1: 500 - 300;  layer 0: 50 - 300 - 200 < 0
 TEST(Memory, ThePeakIsInTheBackwardThatNeedsMostBeyondWhatIsReleased) {

@@ -296,6 +296,59 @@ TEST(JobSpec, TrainingSettingsThatDoNotFitEachOtherAreRefused) {
               HasSubstr("metrics.trace_step: must be an integer from 1 to 10"));
 }
 
+TEST(JobSpec, AWsdScheduleHasStepsInWhichTheRateFalls) {
+  const auto job = [](const std::string& schedule) {
+    return with("  optimizer: {name: adamw, lr: 3.0e-4}", "  schedule: " + schedule);
+  };
+  const auto read = [&](const std::string& schedule) {
+    return parse_job_spec(job(schedule), "job.yaml").training.schedule;
+  };
+  EXPECT_EQ(read("{name: wsd}").annealing_steps, 1);
+  EXPECT_EQ(read("{name: wsd, decay_steps: 70}").annealing_steps, 7);
+  EXPECT_EQ(read("{name: wsd, annealing_steps: 4, annealing: 1-sqrt, warmup_steps: 6, min_lr: 1e-5}"),
+            (ScheduleSpec{"wsd", 6, 0, 1e-5, 4, "1-sqrt"}));
+  EXPECT_EQ(read("{name: inverse_sqrt, warmup_steps: 100, min_lr: 1e-5}").warmup_steps, 100);
+  EXPECT_THAT(error_of(job("{name: wsd, warmup_steps: 7, annealing_steps: 4}")),
+              HasSubstr("training.schedule: warmup_steps (7) and annealing_steps (4) must not be more than "
+                        "all steps (10)"));
+  EXPECT_THAT(error_of(job("{name: cosine, annealing_steps: 4}")),
+              HasSubstr("training.schedule.annealing_steps: belongs to schedule wsd, not to cosine"));
+  EXPECT_THAT(error_of(job("{name: wsd, annealing: sqrt}")), HasSubstr("did you mean \"1-sqrt\"?"));
+  EXPECT_THAT(error_of(job("{name: inverse_sqrt, decay_steps: 5}")), HasSubstr("has no end"));
+}
+
+TEST(JobSpec, ValidationIsOfOneSetOrOfSetsWithNames) {
+  const auto job = [](const std::string& sets) {
+    return with("{train: text.bin, format: nanogpt}", "{train: text.bin, validation: " + sets + "}");
+  };
+  const auto read = [&](const std::string& sets) {
+    return parse_job_spec(job(sets), "job.yaml").data.validation;
+  };
+  EXPECT_EQ(read("val.bin"), (std::vector<ValidationSet>{{"", "val.bin"}}));
+  EXPECT_EQ(read("{web: a*.bin, code-2: b.bin}"),
+            (std::vector<ValidationSet>{{"web", "a*.bin"}, {"code-2", "b.bin"}}));
+  EXPECT_THAT(error_of(job("{}")), HasSubstr("data.validation: names no files"));
+  EXPECT_THAT(error_of(job("{a/b: a.bin}")), HasSubstr("name the set with letters"));
+  EXPECT_THAT(error_of(job("{web: [a.bin]}")), HasSubstr("data.validation.web"));
+}
+
+TEST(JobSpec, SpikesAndAveragesHaveLimits) {
+  const auto job = [](const std::string& keys) {
+    return with("  optimizer: {name: adamw, lr: 3.0e-4}", "  " + keys);
+  };
+  const auto read = [&](const std::string& keys) { return parse_job_spec(job(keys), "job.yaml").training; };
+  EXPECT_FALSE(read("seed: 1").on_spike || read("seed: 1").ema);
+  EXPECT_EQ(read("on_spike: {kind: skip}").on_spike, SpikeSpec());
+  EXPECT_EQ(read("on_spike: {factor: 3, window: 5, most_in_a_row: 2}").on_spike, (SpikeSpec{3, 5, 2}));
+  EXPECT_EQ(read("ema: {decay: 0.99, validate: true}").ema, (EmaSpec{0.99, true}));
+  EXPECT_THAT(error_of(job("on_spike: {factor: 0.5}")),
+              HasSubstr("training.on_spike.factor: must be at least 1"));
+  EXPECT_THAT(error_of(job("on_spike: {kind: stop}")), HasSubstr("training.on_spike.kind"));
+  EXPECT_THAT(error_of(job("ema: {decay: 1}")), HasSubstr("training.ema.decay: must be below 1"));
+  EXPECT_THAT(error_of(job("ema: {validate: true}")), HasSubstr("missing key \"decay\""));
+  EXPECT_THAT(error_of(job("z_loss: -1")), HasSubstr("training.z_loss"));
+}
+
 TEST(JobSpec, The16BitPrecisionIsBf16WithFp16ToFallBackTo) {
   const auto training = [](const std::string& keys) {
     return parse_job_spec(with("  optimizer: {name: adamw, lr: 3.0e-4}", keys), "job.yaml").training;

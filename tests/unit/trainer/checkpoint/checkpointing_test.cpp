@@ -192,6 +192,47 @@ TEST_F(Checkpointing, TheSamePlanGoesOnWithTheSameBits) {
   }
 }
 
+// A norm above the median of the last two is a spike: with other norms, other steps would be skipped.
+TEST_F(Checkpointing, TheSamePlanGoesOnWithTheSameSpikesAndAverages) {
+  JobSpec job = job_to_save();
+  job.training.on_spike = SpikeSpec{.factor = 1, .window = 2, .most_in_a_row = 100};
+  job.training.ema = EmaSpec{.decay = 0.75};
+  job.training.steps = 12;
+  const Plan plan = checkpoint_plan(job, {{2, 1}, {1}}, {5, 3});
+  const Trained whole = train(job, plan, false, 9, true);
+  const CheckpointManifest expected = open_checkpoint(directory_ + "/step-9");
+  EXPECT_GT(expected.spikes.skipped_steps, 0);
+  EXPECT_LT(expected.spikes.skipped_steps, 8);
+  const auto average = [&](const std::string& path) {
+    CheckpointReader reader(path, open_checkpoint(path));
+    return read_whole(reader, list_parameters(job.model, job.model.vocabulary).at(5), /*average=*/true);
+  };
+  const at::Tensor expected_average = average(directory_ + "/step-9");
+  fs::remove_all(directory_);
+  train(job, plan, false, 4, true);
+  const Trained second = train(job, plan, true, 9, true);
+  EXPECT_EQ(second.losses, std::vector<double>(whole.losses.begin() + 4, whole.losses.end()));
+  EXPECT_EQ(second.sums, whole.sums);
+  EXPECT_EQ(open_checkpoint(directory_ + "/step-9").spikes, expected.spikes);
+  EXPECT_TRUE(at::equal(average(directory_ + "/step-9"), expected_average));
+}
+
+TEST_F(Checkpointing, AnAverageThatTheCheckpointLacksStartsFromItsValues) {
+  JobSpec job = job_to_save();
+  const Plan plan = checkpoint_plan(job, {{2, 1}, {1}}, {5, 3});
+  train(job, plan, false, 3, true);
+  job.training.ema = EmaSpec{.decay = 0.75};
+  const TokenData data = repeating_data(job);
+  TestJob ranks("thread", num_ranks(plan));
+  ranks.run([&](CommFactory& factory) {
+    RankTrainer trainer(job, plan, factory.rank(), factory, data);
+    EXPECT_EQ(trainer.load(directory_).steps_done, 3);
+    for (std::size_t i = 0; i < trainer.optimizer().slices().size(); ++i)
+      EXPECT_TRUE(
+          at::equal(trainer.optimizer().state(i).back().tensor, trainer.optimizer().slices()[i].value));
+  });
+}
+
 // Three overflows; a scale that is half of the initial one for the first, a quarter for the others.
 TEST_F(Checkpointing, TheLossScaleGoesOnUnderAnyPlan) {
   JobSpec job = job_to_save();

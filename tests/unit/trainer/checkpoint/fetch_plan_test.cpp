@@ -89,6 +89,7 @@ TEST(FetchPlan, WhatARankTellsIsHeardInFull) {
   const HeldState state{.version = {7, 11},
                         .optimizer_steps = 5,
                         .loss_scale = scale,
+                        .spikes = {.skipped_steps = 9, .skipped_in_row = 1, .norms = {0.25, 3}},
                         .copy = true,
                         .ranges = {{.parameter = 2, .first = 10, .count = 4}, {.parameter = 3, .count = 1}}};
   const std::vector<KnownState> known = heard({told({}), told({HeldState{}, state})});
@@ -97,6 +98,8 @@ TEST(FetchPlan, WhatARankTellsIsHeardInFull) {
   EXPECT_EQ(known[1].version, state.version);
   EXPECT_EQ(known[1].optimizer_steps, 5);
   EXPECT_EQ(known[1].loss_scale, scale);
+  EXPECT_EQ(known[0].spikes, SpikeState());
+  EXPECT_EQ(known[1].spikes, state.spikes);
   EXPECT_TRUE(known[1].copy);
   ASSERT_EQ(known[1].ranges.size(), 2u);
   EXPECT_EQ(known[1].ranges[0].second.end, 14);

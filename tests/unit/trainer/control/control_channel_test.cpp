@@ -43,7 +43,11 @@ TEST(ControlMessage, EveryKindSurvivesTheWire) {
                         .learning_rate = 1e-3,
                         .loss_scale = 1024,
                         .skipped = true,
-                        .validation_loss = 3.5,
+                        .spikes = 2,
+                        .layer_norms = {0.5, 0.25},
+                        .gradient_signal = 0.125,
+                        .gradient_noise = 8,
+                        .validation = {{"", 3.5}, {"code", 2.5}},
                         .data_digest = int64_t{1} << 40,
                         .step_s = 0.5,
                         .phases_s = {{"forward", 0.25}},
@@ -57,7 +61,11 @@ TEST(ControlMessage, EveryKindSurvivesTheWire) {
   EXPECT_EQ(back.learning_rate, 1e-3);
   EXPECT_EQ(back.loss_scale, 1024);
   EXPECT_TRUE(back.skipped);
-  EXPECT_EQ(back.validation_loss, 3.5);
+  EXPECT_EQ(back.spikes, 2);
+  EXPECT_EQ(back.layer_norms, (std::vector<double>{0.5, 0.25}));
+  EXPECT_EQ(back.gradient_signal, 0.125);
+  EXPECT_EQ(back.gradient_noise, 8);
+  EXPECT_EQ(back.validation, (ValidationLosses{{"", 3.5}, {"code", 2.5}}));
   EXPECT_EQ(back.data_digest, int64_t{1} << 40);
   EXPECT_EQ(back.tasks, step.tasks);
   EXPECT_EQ(back.phases_s.at("forward"), 0.25);

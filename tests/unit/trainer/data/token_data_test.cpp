@@ -280,9 +280,8 @@ TEST_F(Documents, ValidationHasTheMaskToo) {
   write_documents("train", 0, {5, 3});
   write_documents("held_out", 0, {2, 7, 1, 8});
   JobSpec spec = job("train.bin", "auto");
-  spec.data.validation = "held_out.bin";
   spec.data.document_mask = true;
-  const TokenData data = TokenData::open_validation(spec);
+  const TokenData data = TokenData::open_validation(spec, {"", "held_out.bin"});
   for (int64_t i = 0; i < 4; ++i) expect_consistent(data, data.spread_place(i, 4));
 }
 
@@ -318,14 +317,16 @@ TEST_F(TokenFiles, ValidationFilesAreOpenedAsTheTrainingFilesAre) {
   write("train.bin", tokens16({1, 2, 3, 4, 5}));
   write("val.bin", tokens16({6, 7, 8, 9, 10}));
   JobSpec spec = job("train.bin", "auto");
-  spec.data.validation = "val*.bin";
-  EXPECT_THAT(TokenData::open_validation(spec).sequence(0, 0), ::testing::ElementsAre(6, 7, 8, 9, 10));
-  spec.data.validation = "nothing.bin";
-  try {
-    TokenData::open_validation(spec);
-    FAIL();
-  } catch (const InputError& error) {
-    EXPECT_THAT(error.what(), ::testing::HasSubstr("data.validation: no file matches"));
+  EXPECT_THAT(TokenData::open_validation(spec, {"", "val*.bin"}).sequence(0, 0),
+              ::testing::ElementsAre(6, 7, 8, 9, 10));
+  for (const char* name : {"", "web"}) {
+    try {
+      TokenData::open_validation(spec, {name, "nothing.bin"});
+      FAIL();
+    } catch (const InputError& error) {
+      EXPECT_THAT(error.what(), ::testing::HasSubstr(*name ? "data.validation.web: no file matches"
+                                                           : "data.validation: no file matches"));
+    }
   }
 }
 

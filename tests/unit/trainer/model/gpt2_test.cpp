@@ -119,5 +119,33 @@ TEST(Gpt2, CrossEntropyAndItsGradientEqualTheLibrarysOnAnyGroup) {
   }
 }
 
+TEST(Gpt2, TheZLossAndItsGradientEqualTheLibrarysOnAnyGroup) {
+  const at::Tensor logits = at::randn({6, 24}, at::kDouble) * 30;
+  const at::Tensor targets = at::tensor({0, 22, 5, -1, 12, 1}, at::kLong);
+  const at::Tensor uncounted = targets.lt(0);
+  const double coefficient = 0.03;
+  at::Tensor leaf = logits.clone().set_requires_grad(true);
+  const at::Tensor real = leaf.narrow(1, 0, 23);
+  const at::Tensor target_logit = real.gather(1, targets.clamp_min(0).unsqueeze(1)).squeeze(1);
+  const at::Tensor log_z = real.exp().sum(1).log();
+  const at::Tensor entropy = (log_z - target_logit).masked_fill(uncounted, 0.0).sum();
+  const at::Tensor z_loss = (log_z * log_z * coefficient).masked_fill(uncounted, 0.0).sum();
+  torch::autograd::backward({(entropy + z_loss) * 0.25}, {});
+  for (const int tp : {1, 2, 3, 4}) {
+    TestJob job("thread", tp);
+    job.run([&](CommFactory& factory) {
+      const auto group = factory.create("tp", all_ranks(tp));
+      const int64_t columns = 24 / tp, first = columns * group->rank();
+      at::Tensor mine = logits.narrow(1, first, columns).clone().set_requires_grad(true);
+      const at::Tensor losses = vocabulary_cross_entropy(mine * 1.0, targets, 23, group.get(), coefficient);
+      ASSERT_EQ(losses.numel(), 2);
+      EXPECT_NEAR(losses[0].item<double>(), entropy.item<double>(), 1e-10);
+      EXPECT_NEAR(losses[1].item<double>(), z_loss.item<double>(), 1e-10);
+      torch::autograd::backward({losses.sum() * 0.25}, {});
+      EXPECT_TRUE(at::allclose(mine.grad(), leaf.grad().narrow(1, first, columns), 1e-12, 1e-14));
+    });
+  }
+}
+
 }  // namespace
 }  // namespace sailor

@@ -11,7 +11,10 @@ TrainingSpec training(const std::string& name, int64_t warmup, int64_t decay, do
   TrainingSpec spec;
   spec.steps = 100;
   spec.optimizer.lr = 1.0;
-  spec.schedule = {name, warmup, decay, min_lr};
+  spec.schedule.name = name;
+  spec.schedule.warmup_steps = warmup;
+  spec.schedule.decay_steps = decay;
+  spec.schedule.min_lr = min_lr;
   return spec;
 }
 
@@ -43,6 +46,36 @@ TEST(LrSchedule, LinearFallsToTheJobsEndUnlessItSaysOtherwise) {
   EXPECT_DOUBLE_EQ(learning_rate(training("linear", 0, 0, 0), 25), 0.75);
   EXPECT_DOUBLE_EQ(learning_rate(training("linear", 0, 50, 0.2), 25), 0.6);
   EXPECT_DOUBLE_EQ(learning_rate(training("linear", 0, 50, 0.2), 80), 0.2);
+}
+
+// Points of Megatron-LM's OptimizerParamScheduler.get_lr() for max_lr 1, min_lr 0.1, lr_decay_steps 80,
+// wsd_decay_steps 20 and no warm-up; "1-sqrt" is its "minus_sqrt".
+TEST(LrSchedule, WsdIsStableUntilItsLastSteps) {
+  const auto at = [](const char* shape, int64_t step) {
+    TrainingSpec spec = training("wsd", 4, 80, 0.1);
+    spec.schedule.annealing_steps = 20;
+    spec.schedule.annealing = shape;
+    return learning_rate(spec, step);
+  };
+  for (const char* shape : {"linear", "cosine", "1-sqrt"}) {
+    EXPECT_DOUBLE_EQ(at(shape, 1), 0.4) << shape;
+    for (const int64_t step : {4, 30, 59, 60}) EXPECT_EQ(at(shape, step), 1) << shape << " " << step;
+    for (const int64_t step : {80, 99}) EXPECT_NEAR(at(shape, step), 0.1, 1e-15) << shape << " " << step;
+  }
+  EXPECT_NEAR(at("linear", 65), 0.775, 1e-12);
+  EXPECT_NEAR(at("linear", 79), 0.145, 1e-12);
+  EXPECT_NEAR(at("cosine", 65), 0.8681980515339464, 1e-12);
+  EXPECT_NEAR(at("cosine", 75), 0.23180194846605362, 1e-12);
+  EXPECT_NEAR(at("1-sqrt", 65), 0.55, 1e-12);
+  EXPECT_NEAR(at("1-sqrt", 70), 0.3636038969321073, 1e-12);
+}
+
+TEST(LrSchedule, TheInverseRootContinuesTheWarmUpAndEndsAtItsMinimum) {
+  const TrainingSpec spec = training("inverse_sqrt", 24, 0, 0.3);
+  EXPECT_DOUBLE_EQ(learning_rate(spec, 24), 1);
+  EXPECT_DOUBLE_EQ(learning_rate(spec, 99), 0.5);
+  EXPECT_DOUBLE_EQ(learning_rate(spec, 224), 1.0 / 3);
+  EXPECT_DOUBLE_EQ(learning_rate(spec, 624), 0.3);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <optional>
 
 #include "planner/spec/error.h"
 #include "trainer/optim/muon.h"
@@ -24,12 +25,55 @@ OptimizerSlice make_slice(at::ScalarType dtype, bool decay, int64_t count = kEle
           at::zeros({count}, gradient)};
 }
 
+OptimizerSlice in_group(OptimizerSlice slice, double lr_scale, std::optional<double> weight_decay) {
+  slice.lr_scale = lr_scale;
+  slice.weight_decay = weight_decay;
+  return slice;
+}
+
 double at_index(const at::Tensor& tensor, std::size_t i) {
   return tensor[static_cast<int64_t>(i)].item<double>();
 }
 
 at::Tensor gradient_of_step(int t) {
   return at::arange(-3, 4, at::kDouble) * t;
+}
+
+// A group is an optimizer of its own for its slices: with its rate, and with its decay for all of them.
+TEST(Optimizers, UpdateSlicesOfAGroupWithItsRateAndDecay) {
+  for (const char* name : {"adamw", "sgd"}) {
+    for (const bool by_operators : {false, true}) {
+      OptimizerSpec spec;
+      spec.name = name;
+      spec.weight_decay = 0.1;
+      std::vector<OptimizerSlice> slices;
+      for (const bool decay : {false, true}) {
+        slices.push_back(make_slice(at::kDouble, decay));
+        slices.push_back(in_group(make_slice(at::kDouble, decay), 0.5, std::nullopt));
+        slices.push_back(in_group(make_slice(at::kDouble, decay), 1, 0.3));
+        slices.push_back(in_group(make_slice(at::kDouble, decay), 0.25, 0.0));
+      }
+      const auto step = [&](Optimizer& optimizer, double lr) {
+        by_operators ? optimizer.step_by_operators(lr, 1) : optimizer.step(lr, 1);
+      };
+      const auto grouped = make_optimizer(spec, slices);
+      for (int t = 1; t <= 3; ++t) {
+        for (const OptimizerSlice& slice : slices) at::Tensor(slice.gradient).copy_(gradient_of_step(t));
+        step(*grouped, 0.01);
+      }
+      for (const OptimizerSlice& slice : slices) {
+        spec.weight_decay = slice.weight_decay.value_or(slice.decay ? 0.1 : 0);
+        const OptimizerSlice alone = make_slice(at::kDouble, true);
+        const auto optimizer = make_optimizer(spec, {alone});
+        for (int t = 1; t <= 3; ++t) {
+          at::Tensor(alone.gradient).copy_(gradient_of_step(t));
+          step(*optimizer, 0.01 * slice.lr_scale);
+        }
+        EXPECT_TRUE(at::allclose(slice.value, alone.value, 1e-14, 0))
+            << name << " x" << slice.lr_scale << " " << slice.decay;
+      }
+    }
+  }
 }
 
 TEST(AdamW, FollowsTheClosedFormElementByElement) {
@@ -220,6 +264,45 @@ TEST(Optimizer, WhatDoesNotFitIsAnErrorThatNamesTheParameter) {
   OptimizerSpec spec;
   spec.name = "lion";
   EXPECT_THROW(make_optimizer(spec, {}), InputError);
+}
+
+TEST(Optimizer, KeepsAnAverageOfItsValuesOrTheirMasters) {
+  for (const at::ScalarType dtype : {at::kDouble, at::kFloat, at::kBFloat16, at::kHalf}) {
+    for (const char* name : {"adamw", "sgd"}) {
+      OptimizerSpec spec;
+      spec.name = name;
+      const OptimizerSlice slice = make_slice(dtype, true);
+      const auto optimizer = make_optimizer(spec, {slice});
+      optimizer->keep_average();
+      EXPECT_EQ(optimizer->state(0).back().name, kAverageState);
+      const auto state = [&](const char* wanted) {
+        for (const OptimizerState& one : optimizer->state(0))
+          if (one.name == wanted) return one.tensor;
+        return slice.value;
+      };
+      const bool narrow = dtype == at::kBFloat16 || dtype == at::kHalf;
+      const at::Tensor exact = narrow ? state(kMasterState) : slice.value, average = state(kAverageState);
+      EXPECT_TRUE(at::equal(average, exact)) << "starts from the values";
+      at::Tensor expected = average.clone();
+      for (int t = 1; t <= 4; ++t) {
+        at::Tensor(slice.gradient).copy_(gradient_of_step(t));
+        optimizer->step(0.1, 1);
+        optimizer->update_average(0.75);
+        expected = 0.75 * expected + 0.25 * exact;
+      }
+      EXPECT_TRUE(at::allclose(average, expected, 1e-6, 1e-7)) << name << " " << at::toString(dtype);
+      EXPECT_FALSE(at::allclose(average, exact, 1e-3, 1e-3));
+
+      const at::Tensor value = slice.value.clone(), kept = average.clone();
+      optimizer->exchange_average();
+      EXPECT_TRUE(at::equal(slice.value, kept.to(dtype)));
+      optimizer->exchange_average();
+      EXPECT_TRUE(at::equal(slice.value, value)) << name << " " << at::toString(dtype);
+      EXPECT_TRUE(at::equal(average, kept));
+      optimizer->values_were_loaded();
+      EXPECT_TRUE(at::equal(average, value.to(average.scalar_type())));
+    }
+  }
 }
 
 }  // namespace

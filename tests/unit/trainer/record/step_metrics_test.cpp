@@ -21,10 +21,11 @@ TEST(StepLine, IsOneLineWithEveryFigure) {
   facts.flops = 1e12;
   facts.peak_flops = 5e12;
   StepReport report = kStepReport;
-  report.validation_loss = 5.4;
-  EXPECT_EQ(step_line(report, facts),
-            "step   12/1000 | loss 5.3120 | val 5.4000 | norm 1.210 | lr 3.0e-04 | 800 ms | 5120 tok/s | MFU "
-            "25.0 %");
+  report.validation[""] = 5.4;
+  EXPECT_EQ(
+      step_line(report, facts),
+      "step   12/1000 | loss 5.3120 | val 5.4000 (perplexity 221.4) | norm 1.210 | lr 3.0e-04 | 800 ms | "
+      "5120 tok/s | MFU 25.0 %");
 }
 
 TEST(StepLine, SaysTheLossScaleAndThatAStepWasSkipped) {
@@ -42,6 +43,34 @@ TEST(StepLine, SaysTheLossScaleAndThatAStepWasSkipped) {
   EXPECT_THAT(step_json(report, facts), HasSubstr("\"gradient_norm\":null"));
   EXPECT_THAT(step_json(report, facts), HasSubstr("\"skipped\":true"));
   EXPECT_THAT(step_json(kStepReport, facts), Not(HasSubstr("skipped"))) << "in fp32 nothing is scaled";
+}
+
+TEST(StepLine, SaysThatAStepWasSkippedForASpike) {
+  const StepFacts facts{.steps = 1000, .tokens = 4096};
+  StepReport report = kStepReport;
+  report.spikes = 3;
+  EXPECT_THAT(step_line(report, facts), Not(HasSubstr("skipped")));
+  EXPECT_THAT(step_json(report, facts), HasSubstr("\"spikes\":3,\"skipped\":false"));
+  report.skipped = true;
+  EXPECT_THAT(step_line(report, facts), HasSubstr("lr 3.0e-04 (spike, skipped) |"));
+  report.gradient_norm.reset();
+  EXPECT_THAT(step_line(report, facts), HasSubstr("lr 3.0e-04 (spike, skipped) |"));
+  report.loss_scale = 1024;
+  EXPECT_THAT(step_line(report, facts), HasSubstr("scale 1024 (overflow, skipped) |"));
+}
+
+TEST(StepJson, HasWhatTheJobAsksFor) {
+  const StepFacts facts{.steps = 1000, .tokens = 4096};
+  EXPECT_THAT(step_json(kStepReport, facts), Not(HasSubstr("z_loss")));
+  EXPECT_THAT(step_json(kStepReport, facts), Not(HasSubstr("layer")));
+  StepReport report = kStepReport;
+  report.z_loss = 0.25;
+  report.layer_norms = {0.5, 2};
+  report.gradient_signal = -0.5;
+  report.gradient_noise = 4;
+  EXPECT_THAT(step_json(report, facts), HasSubstr("\"gradient_noise\":{\"signal\":-0.5,\"noise\":4.0}"));
+  EXPECT_THAT(step_json(report, facts), HasSubstr("\"z_loss\":0.25"));
+  EXPECT_THAT(step_json(report, facts), HasSubstr("\"layer_gradient_norms\":[0.5,2.0]"));
 }
 
 TEST(StepCsv, HasAColumnForEveryNameAndNothingForWhatIsNotKnown) {

@@ -51,7 +51,7 @@ TEST(TrainingProgress, AStepThatOnlyAnotherRankReportedIsProgressWhenRankZeroIsG
 
 TEST(TrainingProgress, TimesAreOfTheGenerationInForceAndLossesOfTheRun) {
   TrainingProgress training(1);
-  training.reported({.step = 1, .loss = 5, .validation_loss = 6, .step_s = 8});
+  training.reported({.step = 1, .loss = 5, .validation = {{"", 6}}, .step_s = 8});
   training.begin_generation(1);
   training.reported({.step = 2, .loss = 4, .step_s = 2});
   RunSummary summary;
@@ -59,7 +59,7 @@ TEST(TrainingProgress, TimesAreOfTheGenerationInForceAndLossesOfTheRun) {
   EXPECT_EQ(summary.steps, 2);
   EXPECT_EQ(summary.first_loss, 5);
   EXPECT_EQ(summary.last_loss, 4);
-  EXPECT_EQ(summary.validation_loss, 6);
+  EXPECT_EQ(summary.validation, (ValidationLosses{{"", 6}}));
   EXPECT_EQ(summary.measured_iteration_s, 2);
   EXPECT_EQ(summary.tokens_per_s, 50);
   EXPECT_EQ(summary.training_s, 10);
@@ -76,7 +76,7 @@ TEST(TrainingProgress, EarlierStartsInTheSameDirectoryArePartOfTheRun) {
     earlier[i].loss = 9 - static_cast<double>(i);
     earlier[i].step_s = 4;
   }
-  earlier[0].validation_loss = 8;
+  earlier[0].validation[""] = 8;
   training.continue_from(earlier);
   training.noted({.rank = 0, .step = 2, .text = "resuming after step 2"});
   RunSummary resumed;
@@ -89,7 +89,7 @@ TEST(TrainingProgress, EarlierStartsInTheSameDirectoryArePartOfTheRun) {
   EXPECT_EQ(summary.steps, 3);
   EXPECT_EQ(summary.first_loss, 9);
   EXPECT_EQ(summary.last_loss, 6);
-  EXPECT_EQ(summary.validation_loss, 8);
+  EXPECT_EQ(summary.validation, (ValidationLosses{{"", 8}}));
   EXPECT_EQ(summary.training_s, 10);
   EXPECT_EQ(summary.measured_iteration_s, 2) << "of this start";
   EXPECT_EQ(training.steps_done(), 1);
