@@ -102,6 +102,7 @@ const std::vector<ModelKey>& all_model_keys() {
       {"rotary_base", &M::rotary_base, 1, 1e12},
       {"local_rotary_base", &M::local_rotary_base, 0, 1e12},
       {"rotary_fraction", &M::rotary_fraction, 0, 1},
+      {"rotary_interleaved", &M::rotary_interleaved},
       {"rotary_scaling", &M::rotary_scaling},
       {"rotary_factor", &M::rotary_factor, 1, 1e6},
       {"rotary_original_positions", &M::rotary_original_positions, 1, kMostCount},

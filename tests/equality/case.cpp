@@ -151,6 +151,7 @@ void draw_choices(Random& random, ModelSpec& model) {
   model.parallel_residual = one_of_two();
   model.shared_norm = model.parallel_residual && model.norm_place == NormPlace::before && one_of_two();
   model.unused_positions = between(random, 0, 2);
+  model.rotary_interleaved = !model.learned_positions() && one_of_two();
 }
 
 // The sequences are longer than the original length of most.
@@ -205,6 +206,7 @@ void draw_family_keys(Random& random, int splits, ModelSpec& model, std::set<std
     if (model.rotated_elements() % 2 != 0) model.rotary_fraction = 1;
     if (model.rotary_fraction < 1) features.insert("partial_rotary");
   }
+  if (model.rotary_interleaved) features.insert("interleaved_rotary");
   if (family.has("parallel_residual") && family.name != kAnyDecoder && random() % 3 != 0) {
     model.parallel_residual = true;
     features.insert("parallel_residual");

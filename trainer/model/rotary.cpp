@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numbers>
 #include <string>
+#include <vector>
 
 namespace sailor {
 namespace {
@@ -85,10 +86,12 @@ RotaryTable::RotaryTable(const LayerContext& context, bool local) {
   if (context.shared && context.shared->contains(cosine_name)) {
     cosine = context.shared->at(cosine_name);
     sine = context.shared->at(sine_name);
+    interleaved = context.model.rotary_interleaved;
     return;
   }
   *this = RotaryTable(context.model.sequence, rotary_speeds(context.model, local),
                       at::TensorOptions(context.device).dtype(context.dtype));
+  interleaved = context.model.rotary_interleaved;
   if (!context.shared) return;
   (*context.shared)[cosine_name] = cosine;
   (*context.shared)[sine_name] = sine;
@@ -98,10 +101,12 @@ at::Tensor RotaryTable::rotate(const at::Tensor& x, int64_t first) const {
   if (!cosine.defined()) return x;
   const int64_t half = cosine.size(1), tokens = x.size(2), rest = x.size(3) - 2 * half;
   const at::Tensor c = cosine.narrow(0, first, tokens), s = sine.narrow(0, first, tokens);
-  const at::Tensor a = x.narrow(3, 0, half), b = x.narrow(3, half, half);
-  const at::Tensor turned_a = a * c - b * s, turned_b = b * c + a * s;
-  if (rest == 0) return at::cat({turned_a, turned_b}, 3);
-  return at::cat({turned_a, turned_b, x.narrow(3, 2 * half, rest)}, 3);
+  const int64_t step = interleaved ? 2 : 1, second = interleaved ? 1 : half;
+  const at::Tensor a = x.slice(3, 0, step * half, step), b = x.slice(3, second, second + step * half, step);
+  std::vector<at::Tensor> parts = {a * c - b * s, b * c + a * s};
+  if (interleaved) parts = {at::stack(parts, 4).flatten(3)};
+  if (rest > 0) parts.push_back(x.narrow(3, 2 * half, rest));
+  return at::cat(parts, 3);
 }
 
 }  // namespace sailor

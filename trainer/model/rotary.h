@@ -20,10 +20,11 @@ struct RotarySpeeds {
 RotarySpeeds rotary_speeds(const ModelSpec& model, bool local);
 
 // Of a head's first `rotated` elements, element i of the first half and element i of the second half are a
-// pair, rotated by the token's index times speed i. The other elements do not change. Tables are [tokens,
-// rotated / 2]; without elements, nothing is rotated.
+// pair, or if they are interleaved elements 2 i and 2 i + 1, rotated by the token's index times speed i. The
+// other elements do not change. Tables are [tokens, rotated / 2]; without elements, nothing is rotated.
 struct RotaryTable {
   at::Tensor cosine, sine;
+  bool interleaved = false;
 
   RotaryTable() = default;
   RotaryTable(int64_t tokens, const RotarySpeeds& speeds, const at::TensorOptions& options);

@@ -17,5 +17,7 @@
   FAMILY(olmo2)                       \
   FAMILY(phi3)                        \
   FAMILY(granite)                     \
+  FAMILY(glm)                         \
+  FAMILY(glm4)                        \
   FAMILY(starcoder2)                  \
   FAMILY(falcon)

@@ -109,6 +109,16 @@ class Decoder {
 
   at::Tensor turned(const at::Tensor& x, bool local) const {
     if (m_.position_embedding == PositionEmbedding::learned) return x;
+    if (!m_.rotary_interleaved) return turned_by_halves(x, local);
+    const auto rotated = static_cast<int64_t>(static_cast<double>(size_) * m_.rotary_fraction);
+    std::vector<int64_t> order;
+    for (int64_t i = 0; i < rotated; ++i) order.push_back(i < rotated / 2 ? 2 * i : 2 * i + 1 - rotated);
+    for (int64_t i = rotated; i < size_; ++i) order.push_back(i);
+    const at::Tensor places = at::tensor(order, at::kLong);
+    return turned_by_halves(x.index_select(-1, places), local).index_select(-1, places.argsort());
+  }
+
+  at::Tensor turned_by_halves(const at::Tensor& x, bool local) const {
     const auto rotated = static_cast<int64_t>(static_cast<double>(size_) * m_.rotary_fraction);
     const at::Tensor part = x.narrow(-1, 0, rotated), rest = x.narrow(-1, rotated, size_ - rotated);
     if (local && m_.local_rotary_base > 0)

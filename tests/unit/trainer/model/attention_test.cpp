@@ -36,6 +36,17 @@ TEST(Rotary, TurnsThePairsOfAHeadByPositionTimesSpeed) {
   }
 }
 
+// Neighbours are pairs; otherwise as with halves.
+TEST(Rotary, InterleavedPairsTurnLikeTheOthers) {
+  RotaryTable halves(5, speeds(6, 100.0), at::kDouble), neighbours = halves;
+  neighbours.interleaved = true;
+  const at::Tensor x = at::randn({2, 3, 5, 8}, at::kDouble);
+  const at::Tensor order = at::tensor({0, 2, 4, 1, 3, 5, 6, 7}, at::kLong);
+  const at::Tensor turned = neighbours.rotate(x);
+  EXPECT_TRUE(at::allclose(turned.index_select(3, order), halves.rotate(x.index_select(3, order)), 0, 1e-14));
+  EXPECT_FALSE(at::allclose(turned, halves.rotate(x)));
+}
+
 TEST(Rotary, ScoresDependOnTheDistanceAlone) {
   const RotaryTable table(12, speeds(8, 10000.0), at::kDouble);
   const at::Tensor q = at::randn({8}, at::kDouble).expand({1, 1, 12, 8}),
