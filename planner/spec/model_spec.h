@@ -64,8 +64,8 @@ struct ModelSpec {
 
   PositionEmbedding position_embedding = PositionEmbedding::learned;
   double rotary_base = 10'000;
-  double local_rotary_base = 0;  // of local blocks, whose embeddings are not scaled; 0 = as in the others
-  double rotary_fraction = 1;    // fraction of a head with rotary embeddings
+  double local_rotary_base = 0;     // of local blocks, whose embeddings are not scaled; 0 = as in the others
+  double rotary_fraction = 1;       // fraction of a head with rotary embeddings
   bool rotary_interleaved = false;  // elements 2 i and 2 i + 1 are a pair, instead of i and i + half
   RotaryScaling rotary_scaling = RotaryScaling::none;
   double rotary_factor = 1;

@@ -11,6 +11,7 @@
 #include "tests/fuzz/targets.h"
 #include "trainer/checkpoint/safetensors.h"
 #include "trainer/data/token_data.h"
+#include "trainer/data/tokenize/chat_template.h"
 #include "trainer/data/tokenize/huggingface/tokenizer_json.h"
 #include "trainer/data/tokenize/text_reader.h"
 
@@ -144,6 +145,26 @@ void tokenizer_json(const std::string& input) {
   tokenizer->decode(tokens);
 }
 
+void chat_template(const std::string& input) {
+  static const Directory directory({"template", "record"});
+  const auto bundle = split_bundle(input);
+  directory.fill(bundle);
+  const auto record = bundle.find("record");
+  for (const bool last : {false, true}) {
+    const auto chat = ChatTemplate::load("", {.file = directory.path("template"), .last_answer_only = last});
+    const ConversationText made =
+        chat->render(record == bundle.end() ? R"({"messages": [{"role": "user", "content": "a question"},
+                                                  {"role": "assistant", "content": "its answer"}]})"
+                                            : record->second,
+                     {"record", 1});
+    std::size_t before = 0;
+    for (const auto& [begin, end] : made.answers) {
+      if (begin < before || end <= begin || end > made.text.size()) broken("an answer is not in the text");
+      before = end;
+    }
+  }
+}
+
 void model_config(const std::string& input) {
   require_text(input, "config.json");
   const ModelSpec read = parse_model_config(input, "config.json");
@@ -175,7 +196,8 @@ const std::map<std::string, Target>& targets() {
                                                     {"mds", mds},
                                                     {"jsonl", jsonl},
                                                     {"text", text},
-                                                    {"tokenizer_json", tokenizer_json}};
+                                                    {"tokenizer_json", tokenizer_json},
+                                                    {"chat_template", chat_template}};
   return all;
 }
 

@@ -87,6 +87,29 @@ seeds() {  # TARGET FOLDER
         { echo '=== tokenizer.json'; sed 's/^{"tokenizer"://; s/,"cases":.*//' "$file"; printf "\n=== text\n <s>It's 12 na\xc3\xafve \xe5\xb8\x86 "; } > "$to/${file##*/}"
       done
       ;;
+    chat_template)
+      cat > "$to/chatml" <<'TEMPLATE'
+=== template
+{%- set ns = namespace(last=0) %}
+{% for message in messages %}
+{%- if not loop.first and message['role'] not in ["user", "assistant"] %}{{ raise_exception('no ' ~ message.role) }}{% endif %}
+{{- '<|im_start|>' + message.role + '\n' }}{% if message.role == 'assistant' %}{% generation %}{{ message.content | trim }}<|im_end|>{% endgeneration %}
+{% else %}{{ message.content.split('</think>')[-1].lstrip() }}<|im_end|>{% set ns.last = loop.index0 %}
+{% endif %}{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
+{% endif %}
+=== record
+{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": " b "}, {"role": "user", "content": "c"}, {"role": "assistant", "content": "d"}]}
+TEMPLATE
+      cat > "$to/tools" <<'TEMPLATE'
+=== template
+{% macro turn(role, text='') -%}[{{ role | upper }}]{{ text }}[/{{ role }}]{%- endmacro %}
+{{ bos_token }}{% if tools is defined %}{{ tools | tojson(indent=2) }}{% endif %}{% for m in messages if m.content is string %}{{ turn(m.role, m.content) }}
+{%- elif m.tool_calls %}{% for call in m.tool_calls %}{{ call.function.name }}({{ call.function.arguments | items | map('join', '=') | join(', ') }}){% endfor %}
+{% else %}{{ loop.length }}{% endfor %}
+=== record
+{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": null, "tool_calls": [{"function": {"name": "f", "arguments": {"x": 1}}}]}], "tools": [{"name": "f"}]}
+TEMPLATE
+      ;;
   esac
   if [[ -d $here/seeds/$target ]]; then add "$here/seeds/$target"/*; fi
 }

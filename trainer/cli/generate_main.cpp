@@ -20,7 +20,7 @@
 #include "planner/spec/field.h"
 #include "planner/spec/text_file.h"
 #include "trainer/data/tokenize/huggingface/tokenizer_json.h"
-#include "trainer/data/tokenize/json_line.h"
+#include "trainer/data/tokenize/record.h"
 #include "trainer/data/tokenize/tokenizer.h"
 
 namespace {
@@ -75,9 +75,11 @@ std::vector<std::string> read_prompts(const Arguments& arguments) {
   std::ifstream in(arguments.prompts);
   if (!in) throw InputError({arguments.prompts, 0}, "cannot be read");
   std::vector<std::string> prompts;
-  for (std::string line; std::getline(in, line);)
-    prompts.push_back(text_of_json_line(line, arguments.text_key,
-                                        {arguments.prompts, static_cast<int>(prompts.size()) + 1}));
+  for (std::string line; std::getline(in, line);) {
+    const Where where{arguments.prompts, static_cast<int>(prompts.size()) + 1};
+    const std::string form = fmt::format("{{\"{}\": \"a text\"}}", arguments.text_key);
+    prompts.push_back(text_of_record(parse_record(line, form, where), arguments.text_key, where));
+  }
   if (prompts.empty()) throw InputError({arguments.prompts, 0}, "has no lines");
   return prompts;
 }

@@ -132,9 +132,9 @@ TEST_F(Mds, ATrainingReadsADirectoryAnIndexOrAGlobOfThem) {
   }
   JobSpec spec = job(kGolden / "fixe[d]");
   spec.data.format = "mosaicml";
-  spec.data.validation = kGolden / "merged";
+  spec.data.validation = {{"", kGolden / "merged"}};
   EXPECT_EQ(TokenData::open(spec).tokens({0, 1}), window(1));
-  EXPECT_EQ(TokenData::open_validation(spec).tokens({0, 0}), window(0));
+  EXPECT_EQ(TokenData::open_validation(spec, spec.data.validation[0]).tokens({0, 0}), window(0));
   spec.data.train = {{kGolden / "f*e*"}};  // `fixed` and `free`
   EXPECT_EQ(TokenData::open(spec).describe(), "mosaicml: 2 files, 29 tokens");
 }
