@@ -26,6 +26,9 @@ sailor profile --on-nodes job.yaml | tests/e2e/profile_test.sh | run sailor prof
 sailor probe --on-nodes | tests/e2e/probe_test.sh | run sailor probe --on-nodes
 mpirun -np 8 --host a1:4,b1:4 sailor probe --cluster nodes.yaml --seconds 300 | tests/probe/namespaces_test.sh | mpirun
 sailor probe --ranks 8 --gpu-type H100-80 --transport nccl | tests/unit/nccl/probe_on_gpus_test.cpp | probe(factory, ranks, request_
+sailor tokenize part-*.parquet -o data --model tokenizer.json --column content | tests/parquet_check.py | '--column', 'body'
+sailor generate /scratch/opt-350m --tokenizer data/tokenizer.model --prompt "The cluster" --samples 3 | tests/golden/transcripts/trainer/generate.txt | sailor generate fox
+sailor generate Llama-3.2-1B --prompts questions.jsonl --temperature 0 --json > answers.jsonl | tests/golden/transcripts/trainer/generate.txt | --prompts prompts.jsonl
 salloc -p fast -N2 --exclusive --gres=gpu:4 sailor probe --per-node 4 | tests/e2e/probe_test.sh | run salloc --quiet -p fast -N2 --exclusive sailor probe
 TABLE
 }
@@ -60,6 +63,7 @@ echo '{% for m in messages %}<|start_header_id|>{{ m.role }}<|end_header_id|>{{ 
 sed -n '1,200s/.*/{"content": "&"}/p' book.txt >part-1.jsonl
 sed -n '1,200s/.*/{"prompt": "&", "completion": " &"}/p' book.txt >examples.jsonl
 sed -n '1,200s/.*/{"messages": [{"role": "user", "content": "&"}, {"role": "assistant", "content": "&"}]}/p' book.txt >chats.jsonl
+mkdir c4 && cp -r "$golden/mds/columns" c4/train
 sailor cluster --format yaml >cluster.yaml
 cp cluster.yaml now.yaml
 cp cluster.yaml nodes.yaml
@@ -70,7 +74,7 @@ printf '#!/bin/sh\n[ "$2" = pretrain_gpt.py ] && [ "$3" = --tensor-model-paralle
 chmod a+x script.sh bin/torchrun
 chmod -R a+rwX .
 # A finished run with checkpoints and events, as job 1234 of the guides.
-sed 's/^#SBATCH --job-name.*/#SBATCH --job-name=elastic --time=00:10:00/; $a checkpoint: {directory: checkpoints, every_steps: 2}\nelastic: {enabled: true}' job.yaml >elastic.yaml
+sed 's/^#SBATCH --job-name.*/#SBATCH --job-name=elastic --time=00:10:00/; s/^  steps: .*/&\n  ema: {decay: 0.9}/; $a checkpoint: {directory: checkpoints, every_steps: 2}\nelastic: {enabled: true}' job.yaml >elastic.yaml
 chmod a+rx elastic.yaml
 run sbatch --wait elastic.yaml
 expect "a job of the guides' kind trains" equal "$rc" 0
