@@ -28,7 +28,7 @@ mpirun -np 8 --host a1:4,b1:4 sailor probe --cluster nodes.yaml --seconds 300 | 
 sailor probe --ranks 8 --gpu-type H100-80 --transport nccl | tests/unit/nccl/probe_on_gpus_test.cpp | probe(factory, ranks, request_
 sailor tokenize part-*.parquet -o data --model tokenizer.json --column content | tests/parquet_check.py | '--column', 'body'
 sailor generate /scratch/opt-350m --tokenizer data/tokenizer.model --prompt "The cluster" --samples 3 | tests/golden/transcripts/trainer/generate.txt | sailor generate fox
-sailor generate Llama-3.2-1B --prompts questions.jsonl --temperature 0 --json > answers.jsonl | tests/golden/transcripts/trainer/generate.txt | --prompts prompts.jsonl
+sailor generate Llama-3.2-1B-Instruct --chat --prompts questions.jsonl --temperature 0 --json > answers.jsonl | tests/golden/transcripts/trainer/generate.txt | --prompts prompts.jsonl
 salloc -p fast -N2 --exclusive --gres=gpu:4 sailor probe --per-node 4 | tests/e2e/probe_test.sh | run salloc --quiet -p fast -N2 --exclusive sailor probe
 TABLE
 }

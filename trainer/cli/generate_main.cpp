@@ -19,6 +19,7 @@
 #include "planner/spec/error.h"
 #include "planner/spec/field.h"
 #include "planner/spec/text_file.h"
+#include "trainer/data/tokenize/chat_template.h"
 #include "trainer/data/tokenize/huggingface/tokenizer_json.h"
 #include "trainer/data/tokenize/record.h"
 #include "trainer/data/tokenize/tokenizer.h"
@@ -29,15 +30,17 @@ namespace fs = std::filesystem;
 using namespace sailor;
 
 struct Arguments {
-  std::string source, base, tokenizer, prompt, prompts, text_key = "prompt", precision = "fp32";
-  bool bytes = false, json = false;
+  std::string source, base, tokenizer, prompt, prompts, text_key = "prompt", precision = "fp32",
+                                                        chat_template;
+  bool bytes = false, json = false, chat = false;
   double temperature = 0.8, top_p = 1;
   int64_t top_k = 0, tokens = 200, seed = 1;
   int samples = 1;
 };
 
-std::unique_ptr<Tokenizer> open_tokenizer(const Arguments& arguments) {
-  if (arguments.bytes) return byte_tokenizer();
+// The tokenizer's file; empty for bytes.
+std::string tokenizer_file(const Arguments& arguments) {
+  if (arguments.bytes) return "";
   std::string file = arguments.tokenizer;
   for (const std::string& directory : {arguments.source, arguments.base}) {
     for (const char* name : {"tokenizer.json", "tokenizer.model"}) {
@@ -50,6 +53,11 @@ std::unique_ptr<Tokenizer> open_tokenizer(const Arguments& arguments) {
         fmt::format("{} has no tokenizer.json or tokenizer.model: name the tokenizer that the "
                     "model was trained with (--tokenizer FILE, or --bytes)",
                     arguments.source));
+  return file;
+}
+
+std::unique_ptr<Tokenizer> open_tokenizer(const std::string& file) {
+  if (file.empty()) return byte_tokenizer();
   return file.ends_with(".json") ? load_tokenizer_json(file) : load_sentencepiece(file);
 }
 
@@ -70,15 +78,32 @@ std::vector<int64_t> end_tokens(const Arguments& arguments, const Tokenizer& tok
   return ends;
 }
 
-std::vector<std::string> read_prompts(const Arguments& arguments) {
-  if (arguments.prompts.empty()) return {arguments.prompt};
+std::string as_message(const std::string& text) {
+  return nlohmann::json{{"messages", {{{"role", "user"}, {"content", text}}}}}.dump(
+      -1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+// What is continued. With --chat a line of the file may be a conversation.
+std::vector<std::string> read_prompts(const Arguments& arguments, const std::string& tokenizer) {
+  std::optional<ChatTemplate> chat;
+  if (arguments.chat) {
+    chat = ChatTemplate::load(tokenizer, {.file = arguments.chat_template});
+    if (!chat)
+      throw InputError(fmt::format("--chat: there is no chat template{}; name one with --chat-template",
+                                   tokenizer.empty() ? "" : " next to " + tokenizer));
+  }
+  if (arguments.prompts.empty())
+    return {chat ? chat->prompt(as_message(arguments.prompt), Where{"--prompt", 0}) : arguments.prompt};
   std::ifstream in(arguments.prompts);
   if (!in) throw InputError({arguments.prompts, 0}, "cannot be read");
   std::vector<std::string> prompts;
   for (std::string line; std::getline(in, line);) {
     const Where where{arguments.prompts, static_cast<int>(prompts.size()) + 1};
     const std::string form = fmt::format("{{\"{}\": \"a text\"}}", arguments.text_key);
-    prompts.push_back(text_of_record(parse_record(line, form, where), arguments.text_key, where));
+    const nlohmann::json record = parse_record(line, form, where);
+    const bool conversation = chat && record.contains("messages");
+    const std::string text = conversation ? line : text_of_record(record, arguments.text_key, where);
+    prompts.push_back(chat ? chat->prompt(conversation ? text : as_message(text), where) : text);
   }
   if (prompts.empty()) throw InputError({arguments.prompts, 0}, "has no lines");
   return prompts;
@@ -119,8 +144,13 @@ class Sample {
 class Printer {
  public:
   Printer(const Tokenizer& tokenizer, const std::vector<std::string>& prompts,
-          const std::vector<std::vector<int>>& tokens, int samples, bool json)
-      : tokenizer_(tokenizer), prompts_(prompts), tokens_(tokens), samples_(samples), json_(json) {}
+          const std::vector<std::vector<int>>& tokens, const Arguments& arguments)
+      : tokenizer_(tokenizer),
+        prompts_(prompts),
+        tokens_(tokens),
+        samples_(arguments.samples),
+        json_(arguments.json),
+        shows_prompt_(!arguments.chat) {}
 
   void add(std::string_view output) {
     rest_ += output;
@@ -135,7 +165,7 @@ class Printer {
     if (!now_) {
       const std::size_t prompt = index / static_cast<std::size_t>(samples_);
       now_.emplace(tokenizer_, prompts_[prompt], tokens_[prompt]);
-      if (!json_) std::cout << (index > 0 ? "----------\n" : "") << now_->prompt();
+      if (!json_) std::cout << (index > 0 ? "----------\n" : "") << (shows_prompt_ ? now_->prompt() : "");
     }
     const bool ends = line.compare(space + 1, std::string::npos, "end") == 0;
     const std::string text = ends ? now_->end() : now_->add(std::stoi(line.substr(space + 1)));
@@ -152,15 +182,16 @@ class Printer {
   const std::vector<std::string>& prompts_;
   const std::vector<std::vector<int>>& tokens_;
   const int samples_;
-  const bool json_;
+  const bool json_, shows_prompt_;
   std::string rest_;
   std::optional<Sample> now_;
 };
 
 int run(const Arguments& arguments) {
   if (!fs::is_directory(arguments.source)) throw InputError({arguments.source, 0}, "is not a directory");
-  const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(arguments);
-  const std::vector<std::string> prompts = read_prompts(arguments);
+  const std::string vocabulary = tokenizer_file(arguments);
+  const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(vocabulary);
+  const std::vector<std::string> prompts = read_prompts(arguments, vocabulary);
   const ScratchDirectory scratch;
   const std::string file = scratch.path() + "/prompts";
   std::vector<std::vector<int>> tokens;
@@ -168,7 +199,11 @@ int run(const Arguments& arguments) {
     std::ofstream out(file);
     for (const std::string& prompt : prompts) {
       std::vector<int>& of_prompt = tokens.emplace_back();
-      tokenizer->encode(prompt, of_prompt);
+      if (arguments.chat) {
+        tokenizer->encode_inner(prompt, of_prompt);
+      } else {
+        tokenizer->encode(prompt, of_prompt);
+      }
       if (of_prompt.empty() && tokenizer->end_of_document() >= 0)
         of_prompt.push_back(tokenizer->end_of_document());  // as a text begins in training
       out << fmt::format("{}\n", fmt::join(of_prompt, " "));
@@ -195,7 +230,7 @@ int run(const Arguments& arguments) {
   if (!arguments.base.empty()) program.insert(program.end(), {"--base", arguments.base});
   for (const int64_t token : end_tokens(arguments, *tokenizer))
     program.insert(program.end(), {"--end-with", fmt::format("{}", token)});
-  Printer printer(*tokenizer, prompts, tokens, arguments.samples, arguments.json);
+  Printer printer(*tokenizer, prompts, tokens, arguments);
   return exit_code_of(run_with_output(program, [&](std::string_view piece) { printer.add(piece); }));
 }
 
@@ -215,6 +250,13 @@ int main(int argc, char** argv) {
   auto* prompt = app.add_option("--prompt", arguments.prompt, "text to continue (default: none)");
   app.add_option("--prompts", arguments.prompts, "JSONL file, a prompt in every line")->excludes(prompt);
   app.add_option("--text-key", arguments.text_key, "key of the prompt in these lines (default: prompt)");
+  auto* chat =
+      app.add_flag("--chat", arguments.chat,
+                   "prompts are messages of a user, or in lines with `messages` conversations, and the "
+                   "model answers: its chat template makes the text");
+  app.add_option("--chat-template", arguments.chat_template,
+                 "file of the chat template (default: the one next to the tokenizer)")
+      ->needs(chat);
   app.add_option("--base", arguments.base,
                  "directory of the base model of adapters, if it is no longer where training found it");
   app.add_option("--tokens", arguments.tokens, "maximum tokens of a text (default: 200)")

@@ -10,6 +10,21 @@
 #include "trainer/data/tokenize/tokenizer_config.h"
 
 namespace sailor {
+namespace {
+
+// Errors of the template, in which the place is one in the template, become errors of the record.
+template <class Function>
+auto at_record(const Where& where, const Function& function) {
+  try {
+    return function();
+  } catch (const jinja::TemplateError& error) {
+    throw InputError(where, error.what());
+  } catch (const InputError& error) {
+    throw InputError(where, fmt::format("the chat template fails: {}", error.what()));
+  }
+}
+
+}  // namespace
 
 std::optional<ChatTemplate> ChatTemplate::load(const std::string& tokenizer_path, const Options& options) {
   TokenizerConfig config;
@@ -38,7 +53,7 @@ std::optional<ChatTemplate> ChatTemplate::load(const std::string& tokenizer_path
 }
 
 ConversationText ChatTemplate::render(std::string_view record, const Where& where) const {
-  try {
+  return at_record(where, [&] {
     const ConversationRecord conversation(record);
     std::vector<std::size_t> answers;
     for (std::size_t i = 0; i < conversation.messages().size(); ++i) {
@@ -68,11 +83,15 @@ ConversationText ChatTemplate::render(std::string_view record, const Where& wher
             "(--answers last)");
     }
     return made;
-  } catch (const jinja::TemplateError& error) {
-    throw InputError(where, error.what());
-  } catch (const InputError& error) {
-    throw InputError(where, fmt::format("the chat template fails: {}", error.what()));
-  }
+  });
+}
+
+std::string ChatTemplate::prompt(std::string_view record, const Where& where) const {
+  return at_record(where, [&] {
+    const ConversationRecord conversation(record);
+    const std::size_t all = conversation.messages().size();
+    return template_.render(conversation.variables(all, true, special_tokens_), now_).text;
+  });
 }
 
 }  // namespace sailor

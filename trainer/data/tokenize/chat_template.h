@@ -42,6 +42,9 @@ class ChatTemplate {
   // the variables of the template. Throws InputError at `where`: no such object, no answer, an error of the
   // template, or answers that cannot be told from other text.
   ConversationText render(std::string_view record, const Where& where) const;
+  // What a model continues with the next message of the assistant: all messages of such a record, of whatever
+  // roles, and the generation prompt. Throws InputError at `where`: no such object, an error of the template.
+  std::string prompt(std::string_view record, const Where& where) const;
 
  private:
   ChatTemplate(std::string_view source, const std::string& name, bool last_answer_only)
