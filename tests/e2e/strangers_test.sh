@@ -43,7 +43,7 @@ for port in "$control" "${data[@]}"; do
 done
 resumed=$(count_events resumed)
 kill -9 "$(working_rank_on "$(nodes_in_use | tail -1)")"
-expect "a rank is lost, and training goes on" wait_until 20 more_events resumed "$resumed"
+expect "a rank is lost, and training goes on" wait_until 90 more_events resumed "$resumed"
 used_again() { all_ranks_there 8 && more_events resumed $((resumed + 1)) && [ "$(field "$(last_event running)" ranks)" = 8 ]; }
 expect "it is started again" wait_until 90 used_again
 kill -TERM "${recorders[@]}"
@@ -54,7 +54,7 @@ recorded=
 for port in "${data[@]}"; do if grep -q '^[1-9]' "$work/outside/$port.said"; then recorded=$port; fi; done
 expect "connections to a data port were recorded" test -n "$recorded"
 at_rest() { [ "$(tail -1 "$events" | sed 's/.*"event":"\([a-z_]*\)".*/\1/')" = resumed ]; }
-expect "the plan is at rest" wait_until 30 at_rest
+expect "the plan is at rest" wait_until 90 at_rest
 sleep 2
 
 descriptors() { ls "/proc/$1/fd" | wc -l; }
@@ -78,7 +78,7 @@ for port in "$control" "${recorded:-${data[0]}}"; do
   expect "$what port: what was recorded gets no answer" contains "$said" "; none"
 done
 
-expect "it trains on" wait_until 30 steps_done $((steps + 20))
+expect "it trains on" wait_until 90 steps_done $((steps + 20))
 expect "no event" equal "$(tail -n +$((events_before + 1)) "$events")" ""
 expect "no process was lost" equal "$(ranks)" "$ranks_before"
 let_go() { [ "$(descriptors "$controller")" -le $((open_before + 2)) ] && [ "$(descriptors "$rank")" -le $((rank_open + 2)) ]; }
