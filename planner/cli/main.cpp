@@ -132,14 +132,8 @@ void add_model_source(CLI::App* verb, PlanSource& source) {
       ->type_name("N")
       ->check(within(1, 1'000'000'000))
       ->needs(model);
-  add_parsed(
-      verb, "--precision", source.precision,
-      [](const std::string& text, const std::string& option) {
-        for (const PrecisionKind& kind : kPrecisions)
-          if (text == kind.name) return kind.precision;
-        throw InputError(option + ": must be " + alternatives(precision_names()) + ", is " + in_quotes(text));
-      },
-      "with --model: " + alternatives(precision_names()) + " (default: bf16)", "PRECISION");
+  add_parsed(verb, "--precision", source.precision, parse_precision,
+             "with --model: " + alternatives(precision_names()) + " (default: bf16)", "PRECISION");
   verb->get_option("--precision")->needs(model);
   verb->callback([verb] {
     if (verb->get_option("job")->count() + verb->get_option("--model")->count() == 0)

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "planner/spec/error.h"
 #include "planner/spec/field.h"
+#include "planner/spec/text.h"
 
 namespace sailor {
 namespace {
@@ -25,6 +27,12 @@ const std::vector<std::string>& precision_names() {
 
 Precision read_precision(const Field& field) {
   return static_cast<Precision>(field.choice(precision_names()));
+}
+
+Precision parse_precision(const std::string& text, const std::string& option) {
+  for (const PrecisionKind& kind : kPrecisions)
+    if (text == kind.name) return kind.precision;
+  throw InputError(option + ": must be " + alternatives(precision_names()) + ", is " + in_quotes(text));
 }
 
 }  // namespace sailor

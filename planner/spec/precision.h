@@ -45,6 +45,8 @@ constexpr int element_bytes(Precision precision) {
 
 const std::vector<std::string>& precision_names();  // in the order of the table
 Precision read_precision(const Field& field);       // a name in a file; throws InputError on another
+// A name as the value of an option; throws InputError with the option on another.
+Precision parse_precision(const std::string& text, const std::string& option);
 
 // In job specs: bf16 for plans whose GPU types all have it, fp16 for the others.
 inline constexpr char k16Bit[] = "16-bit";

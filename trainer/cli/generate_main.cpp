@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -21,6 +20,7 @@
 #include "planner/spec/text_file.h"
 #include "trainer/data/tokenize/chat_template.h"
 #include "trainer/data/tokenize/huggingface/tokenizer_json.h"
+#include "trainer/data/tokenize/json_lines.h"
 #include "trainer/data/tokenize/record.h"
 #include "trainer/data/tokenize/tokenizer.h"
 
@@ -94,16 +94,14 @@ std::vector<std::string> read_prompts(const Arguments& arguments, const std::str
   }
   if (arguments.prompts.empty())
     return {chat ? chat->prompt(as_message(arguments.prompt), Where{"--prompt", 0}) : arguments.prompt};
-  std::ifstream in(arguments.prompts);
-  if (!in) throw InputError({arguments.prompts, 0}, "cannot be read");
+  if (!std::ifstream(arguments.prompts)) throw InputError({arguments.prompts, 0}, "cannot be read");
+  JsonLines lines(arguments.prompts, fmt::format("{{\"{}\": \"a text\"}}", arguments.text_key));
   std::vector<std::string> prompts;
-  for (std::string line; std::getline(in, line);) {
-    const Where where{arguments.prompts, static_cast<int>(prompts.size()) + 1};
-    const std::string form = fmt::format("{{\"{}\": \"a text\"}}", arguments.text_key);
-    const nlohmann::json record = parse_record(line, form, where);
-    const bool conversation = chat && record.contains("messages");
-    const std::string text = conversation ? line : text_of_record(record, arguments.text_key, where);
-    prompts.push_back(chat ? chat->prompt(conversation ? text : as_message(text), where) : text);
+  for (DataRecord record; lines.next(record);) {
+    const bool conversation = chat && record.fields.contains("messages");
+    const std::string text =
+        conversation ? record.json : text_of_record(record.fields, arguments.text_key, record.where);
+    prompts.push_back(chat ? chat->prompt(conversation ? text : as_message(text), record.where) : text);
   }
   if (prompts.empty()) throw InputError({arguments.prompts, 0}, "has no lines");
   return prompts;

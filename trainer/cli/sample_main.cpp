@@ -1,10 +1,7 @@
 // sailor-sample: continues sequences of tokens with a model, for `sailor generate`, which has the text. Lines
 // of the file of prompts are tokens, separated by spaces. Lines of the output are `SAMPLE TOKEN`, as they are
 // drawn, and `SAMPLE end`; samples are numbered in the order of prompts, and within one of repetitions.
-#include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -54,14 +51,6 @@ class Source {
   std::unique_ptr<WeightSource> weights_;
 };
 
-Precision precision_of(const std::string& name) {
-  const std::vector<std::string>& names = precision_names();
-  const auto found = std::find(names.begin(), names.end(), name);
-  if (found == names.end())
-    throw InputError(fmt::format("--precision: must be {}, is {}", alternatives(names), in_quotes(name)));
-  return static_cast<Precision>(found - names.begin());
-}
-
 std::vector<std::vector<int64_t>> read_prompts(const std::string& path) {
   std::ifstream in(path);
   if (!in) throw InputError({path, 0}, "cannot be read");
@@ -77,7 +66,8 @@ std::vector<std::vector<int64_t>> read_prompts(const std::string& path) {
 
 int run(const Arguments& arguments) {
   const Source source(arguments.source, arguments.base);
-  Generator generator(source.model(), scalar_type(precision_of(arguments.precision)), source.weights());
+  Generator generator(source.model(), scalar_type(parse_precision(arguments.precision, "--precision")),
+                      source.weights());
   const GenerationLimits limits{arguments.tokens, {arguments.end_with.begin(), arguments.end_with.end()}};
   SamplingOptions sampling = arguments.sampling;
   int sample = 0;

@@ -5,7 +5,7 @@
 namespace sailor {
 namespace {
 
-enum State : std::size_t { kM, kV, kMaster };
+enum State : std::size_t { kM, kV };
 
 }  // namespace
 
@@ -37,23 +37,10 @@ void AdamW::update(std::size_t i, int64_t first, int64_t count, double gradient_
   const OptimizerSlice& slice = slices()[i];
   const std::vector<OptimizerState>& states = state(i);
   const AdamWCoefficients c = coefficients(slice, gradient_scale);
-  auto run = [&]<class T, class R>(T* value, R* rounded) {
-    adamw_update(value + first, rounded, slice.gradient.data_ptr<T>() + first,
+  with_values(i, first, [&]<class T, class R>(T* value, R* rounded) {
+    adamw_update(value, rounded, slice.gradient.data_ptr<T>() + first,
                  states[kM].tensor.data_ptr<T>() + first, states[kV].tensor.data_ptr<T>() + first, count, c);
-  };
-  constexpr void* no_copy = nullptr;
-  switch (slice.value.scalar_type()) {
-    case at::kDouble:
-      return run(slice.value.data_ptr<double>(), no_copy);
-    case at::kBFloat16:
-      return run(states[kMaster].tensor.data_ptr<float>(),
-                 reinterpret_cast<Bf16*>(slice.value.data_ptr<at::BFloat16>()) + first);
-    case at::kHalf:
-      return run(states[kMaster].tensor.data_ptr<float>(),
-                 reinterpret_cast<Fp16*>(slice.value.data_ptr<at::Half>()) + first);
-    default:
-      return run(slice.value.data_ptr<float>(), no_copy);
-  }
+  });
 }
 
 void AdamW::update_on_device(const std::vector<std::size_t>& alike, double gradient_scale) {

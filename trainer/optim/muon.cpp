@@ -1,15 +1,6 @@
 #include "trainer/optim/muon.h"
 
-#include <ATen/Parallel.h>
-
 namespace sailor {
-namespace {
-
-enum MuonState : std::size_t { kMuonMomentum, kMuonMaster };
-
-constexpr int64_t kDirectionGrain = 1 << 15;  // elements that are worth a thread
-
-}  // namespace
 
 Muon::Muon(const OptimizerSpec& spec, std::vector<OptimizerSlice> slices)
     : AdamW(spec, std::move(slices)), spec_(spec), directions_(this->slices().size()) {}
@@ -44,20 +35,19 @@ void Muon::start(double gradient_scale) {
   if (!slices().empty() && !slices().front().value.device().is_cpu())
     return start_by_operators(gradient_scale);
   const MuonCoefficients c = coefficients({}, gradient_scale);
-  for (const std::size_t i : linear_slices()) {
+  linear_slices();  // makes their directions
+  for_each_range([&](std::size_t i, int64_t first, int64_t count) {
+    if (!slices()[i].linear) return;
     const auto run = [&]<class T>(T* direction) {
-      const T* const gradient = slices()[i].gradient.data_ptr<T>();
-      const T* const momentum = state(i).front().tensor.data_ptr<T>();
-      at::parallel_for(0, slices()[i].count, kDirectionGrain, [&](int64_t begin, int64_t end) {
-        muon_direction(direction + begin, gradient + begin, momentum + begin, end - begin, c);
-      });
+      muon_direction(direction + first, slices()[i].gradient.data_ptr<T>() + first,
+                     state(i).front().tensor.data_ptr<T>() + first, count, c);
     };
     if (directions_[i].scalar_type() == at::kDouble) {
       run(directions_[i].data_ptr<double>());
     } else {
       run(directions_[i].data_ptr<float>());
     }
-  }
+  });
 }
 
 void Muon::drop_directions() {
@@ -72,26 +62,12 @@ void Muon::begin(double learning_rate) {
 void Muon::update(std::size_t i, int64_t first, int64_t count, double gradient_scale) {
   const OptimizerSlice& slice = slices()[i];
   if (!slice.linear) return AdamW::update(i, first, count, gradient_scale);
-  const std::vector<OptimizerState>& states = state(i);
   const MuonCoefficients c = coefficients(slice, gradient_scale);
-  auto run = [&]<class T, class R>(T* value, R* rounded) {
-    muon_update(value + first, rounded, slice.gradient.data_ptr<T>() + first,
-                states[kMuonMomentum].tensor.data_ptr<T>() + first, directions_[i].data_ptr<T>() + first,
-                count, c);
-  };
-  constexpr void* no_copy = nullptr;
-  switch (slice.value.scalar_type()) {
-    case at::kDouble:
-      return run(slice.value.data_ptr<double>(), no_copy);
-    case at::kBFloat16:
-      return run(states[kMuonMaster].tensor.data_ptr<float>(),
-                 reinterpret_cast<Bf16*>(slice.value.data_ptr<at::BFloat16>()) + first);
-    case at::kHalf:
-      return run(states[kMuonMaster].tensor.data_ptr<float>(),
-                 reinterpret_cast<Fp16*>(slice.value.data_ptr<at::Half>()) + first);
-    default:
-      return run(slice.value.data_ptr<float>(), no_copy);
-  }
+  with_values(i, first, [&]<class T, class R>(T* value, R* rounded) {
+    muon_update(value, rounded, slice.gradient.data_ptr<T>() + first,
+                state(i).front().tensor.data_ptr<T>() + first, directions_[i].data_ptr<T>() + first, count,
+                c);
+  });
 }
 
 void Muon::update_on_device(const std::vector<std::size_t>& alike, double gradient_scale) {

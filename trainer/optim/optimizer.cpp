@@ -66,8 +66,7 @@ void Optimizer::step(double learning_rate, double gradient_scale) {
 }
 
 // One parallel region over all elements: small parameters cost no region of their own.
-template <class Work>
-void Optimizer::for_each_range(const Work& work) const {
+void Optimizer::for_each_range(const RangeWork& work) const {
   if (ends_.empty()) return;
   at::parallel_for(0, ends_.back(), kGrain, [&](int64_t begin, int64_t end) {
     auto i = static_cast<std::size_t>(std::upper_bound(ends_.begin(), ends_.end(), begin) - ends_.begin());

@@ -16,6 +16,7 @@
 #include <ATen/ATen.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -102,11 +103,31 @@ class Optimizer {
   virtual void update_on_device(const std::vector<std::size_t>& alike, double gradient_scale) = 0;
   std::vector<UpdatedTensors> whole(const std::vector<std::size_t>& alike) const;
 
+  // Calls work(slice, first element in it, count) for all elements, from several threads.
+  using RangeWork = std::function<void(std::size_t i, int64_t first, int64_t count)>;
+  void for_each_range(const RangeWork& work) const;
+  // Calls run(value, rounded) with the memory of slice i from an element on: what is updated, and for 16-bit
+  // values, whose masters that are, their own; a null pointer to void for others.
+  template <class Run>
+  void with_values(std::size_t i, int64_t first, const Run& run) const {
+    const at::Tensor& value = slices_[i].value;
+    const at::Tensor* const master = state(i, kMasterState);
+    switch (value.scalar_type()) {
+      case at::kDouble:
+        return run(value.data_ptr<double>() + first, static_cast<void*>(nullptr));
+      case at::kBFloat16:
+        return run(master->data_ptr<float>() + first,
+                   reinterpret_cast<Bf16*>(value.data_ptr<at::BFloat16>()) + first);
+      case at::kHalf:
+        return run(master->data_ptr<float>() + first,
+                   reinterpret_cast<Fp16*>(value.data_ptr<at::Half>()) + first);
+      default:
+        return run(value.data_ptr<float>() + first, static_cast<void*>(nullptr));
+    }
+  }
+
  private:
   const at::Tensor* state(std::size_t i, const char* name) const;  // nullptr: slice i has no such
-  // Calls work(slice, first element in it, count) for all elements, from several threads.
-  template <class Work>
-  void for_each_range(const Work& work) const;
 
   std::vector<OptimizerSlice> slices_;
   std::vector<std::vector<OptimizerState>> states_;

@@ -23,24 +23,10 @@ void Sgd::update(std::size_t i, int64_t first, int64_t count, double gradient_sc
   const OptimizerSlice& slice = slices()[i];
   const std::vector<OptimizerState>& states = state(i);
   const SgdCoefficients c = coefficients(slice, gradient_scale);
-  auto run = [&]<class T, class R>(T* value, R* rounded) {
+  with_values(i, first, [&]<class T, class R>(T* value, R* rounded) {
     T* momentum = spec_.momentum > 0 ? states.front().tensor.data_ptr<T>() + first : nullptr;
-    sgd_update(value + first, rounded, slice.gradient.data_ptr<T>() + first, momentum, count, c);
-  };
-  constexpr void* no_copy = nullptr;
-  const std::size_t master = spec_.momentum > 0 ? 1 : 0;
-  switch (slice.value.scalar_type()) {
-    case at::kDouble:
-      return run(slice.value.data_ptr<double>(), no_copy);
-    case at::kBFloat16:
-      return run(states[master].tensor.data_ptr<float>(),
-                 reinterpret_cast<Bf16*>(slice.value.data_ptr<at::BFloat16>()) + first);
-    case at::kHalf:
-      return run(states[master].tensor.data_ptr<float>(),
-                 reinterpret_cast<Fp16*>(slice.value.data_ptr<at::Half>()) + first);
-    default:
-      return run(slice.value.data_ptr<float>(), no_copy);
-  }
+    sgd_update(value, rounded, slice.gradient.data_ptr<T>() + first, momentum, count, c);
+  });
 }
 
 void Sgd::update_on_device(const std::vector<std::size_t>& alike, double gradient_scale) {

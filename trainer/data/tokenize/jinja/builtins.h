@@ -28,7 +28,7 @@ struct BuiltinCall {
 struct Builtin {
   std::string_view name;
   std::vector<std::string_view> parameters;
-  std::size_t required;  // the first so many must be given
+  std::size_t required;  // number of parameters, from the first on, that must be given
   Value (*function)(const BuiltinCall&);
   bool takes_rest = false;
 };
