@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -41,32 +43,44 @@ struct Found {
   std::vector<std::string> notes;
 };
 
+void read_file(const std::string& file, const JobSpec& job, Precision precision, Found& found) {
+  Document document = parse_json(read_text_file(file), file);
+  if (document.root.find("sailor_network_profile") != nullptr) {
+    const NetworkFile network = read_network_file(document);
+    found.network.links.insert(found.network.links.end(), network.links.begin(), network.links.end());
+    if (found.network.file.empty()) found.network.file = file;
+    found.network_files.push_back(file);
+  } else if (document.root.find("sailor_layer_profile") != nullptr) {
+    ProfileFile profile = read_profile_file(document);
+    if (!matches(profile, job.model, precision)) {
+      found.of_other_models[profile.gpu_type].push_back(std::move(profile));
+    } else if (const auto [it, inserted] = found.by_type.emplace(profile.gpu_type, profile); !inserted) {
+      found.notes.push_back(fmt::format("type {}: {} is used, {} is another profile of the same model",
+                                        profile.gpu_type, it->second.file, file));
+    }
+  } else {
+    throw InputError({file, document.root.line},
+                     "neither a layer profile nor a network profile (no key \"sailor_layer_profile\" or "
+                     "\"sailor_network_profile\"), move it out of the directory of profiles");
+  }
+  found.files.push_back(file);
+}
+
+// A broken file is an error for the user who owns it. What others have left in a shared directory is not this
+// user's to repair, and planning goes on without it.
 Found read_directories(const std::vector<std::string>& directories, const JobSpec& job, Precision precision) {
   Found found;
   for (const std::string& directory : directories) {
     for (const std::string& file : json_files(directory)) {
-      Document document = parse_json(read_text_file(file), file);
-      found.files.push_back(file);
-      if (document.root.find("sailor_network_profile") != nullptr) {
-        const NetworkFile network = read_network_file(document);
-        found.network.links.insert(found.network.links.end(), network.links.begin(), network.links.end());
-        if (found.network.file.empty()) found.network.file = file;
-        found.network_files.push_back(file);
-      } else if (document.root.find("sailor_layer_profile") != nullptr) {
-        ProfileFile profile = read_profile_file(document);
-        if (!matches(profile, job.model, precision)) {
-          found.of_other_models[profile.gpu_type].push_back(std::move(profile));
-          continue;
-        }
-        auto [it, inserted] = found.by_type.emplace(profile.gpu_type, profile);
-        if (!inserted) {
-          found.notes.push_back(fmt::format("type {}: {} is used, {} is another profile of the same model",
-                                            profile.gpu_type, it->second.file, file));
-        }
-      } else {
-        throw InputError({file, document.root.line},
-                         "neither a layer profile nor a network profile (no key \"sailor_layer_profile\" or "
-                         "\"sailor_network_profile\"), move it out of the directory of profiles");
+      struct stat status {};
+      const bool of_others = stat(file.c_str(), &status) == 0 && status.st_uid != geteuid();
+      try {
+        if (of_others && (status.st_mode & S_IWOTH))
+          throw InputError({file, 0}, "every user can change this profile (chmod o-w)");
+        read_file(file, job, precision, found);
+      } catch (const InputError& broken) {
+        if (!of_others) throw;
+        found.notes.push_back(fmt::format("not used, of user {}: {}", status.st_uid, broken.what()));
       }
     }
   }

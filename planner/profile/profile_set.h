@@ -42,8 +42,9 @@ struct ProfileSet {
 // A catalog type with `emulate` gets the named type's profile, with times multiplied by its slowdown. If the
 // catalog has enough data of a type, it also gets estimates for `framework`: of what its profile lacks
 // (completed_profile.h), or of everything if it has none (estimates_note()).
-// Throws InputError when a file is broken, or when no type of the catalog has a profile (naming the command
-// that makes one).
+// A broken file of another user, or one that everybody can write, is left out with a note.
+// Throws InputError when a file of this user is broken, or when no type of the catalog has a profile (naming
+// the command that makes one).
 ProfileSet load_profiles(const std::vector<std::string>& directories, const JobSpec& job,
                          const Catalog& catalog, const FrameworkStyle& framework = own_framework());
 

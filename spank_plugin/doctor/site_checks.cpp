@@ -153,8 +153,8 @@ Findings check_profiles(const Site& site, const SlurmView& cluster) {
         }
       } catch (const std::exception& broken) {
         findings.push_back(problem("profiles", broken.what(),
-                                   "measure it again, or remove it: no job can be "
-                                   "planned until then"));
+                                   "measure it again, or remove it: plans do without it, except those of "
+                                   "its owner, which are refused"));
       }
     }
   }

@@ -26,10 +26,13 @@ stranger() {
   echo "  stranger $*: $said"
 }
 # Data of the job that must not leak.
-secret=$(tr '\0' '\n' <"/proc/$(pids_of sailor-rank | head -1)/environ" | sed -n 's/^SAILOR_DATA_SECRET=//p')
-expect "the job has a secret" test ${#secret} -ge 32
-expect "its processes do not show it" test -z "$(cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\0' '\n' | grep -F -f <(echo "$secret"))"
-expect "its files do not show it" test -z "$(grep -rlF -f <(echo "$secret") "$work" || true)"
+secrets=$(tr '\0' '\n' <"/proc/$(pids_of sailor-rank | head -1)/environ" | sed -n 's/^SAILOR_RUN_DIRECTORY=//p')/secrets
+expect "the job has two secrets" test "$(grep -cE '^.{40,64}$' "$secrets")" = 2
+expect "only their owner can read them" test "$(stat -c '%a %u' "$secrets")" = "600 $(stat -c %u "/proc/$controller")"
+expect "its processes do not show them" test -z "$(cat /proc/[0-9]*/{cmdline,environ} 2>/dev/null | tr '\0' '\n' | grep -F -f "$secrets")"
+expect "no other file has them" test "$(grep -rlF -f "$secrets" "$work" || true)" = "$secrets"
+job_record() { scontrol show job -dd; scontrol show step; scontrol write batch_script "$(squeue -ho %A | head -1)" -; }
+expect "Slurm does not show them" test -z "$(job_record 2>&1 | grep -F -f "$secrets")"
 expect "others cannot read its environment" test -z "$(runuser -u daemon -- cat "/proc/$controller/environ" 2>/dev/null)"
 
 # Real connections for the replay: those of a new rank and of a new generation.

@@ -25,7 +25,7 @@
 #include "trainer/comm/bootstrap.h"
 #include "trainer/comm/host_memory.h"
 #include "trainer/control/control_client.h"
-#include "trainer/control/data_secret.h"
+#include "trainer/control/job_secrets.h"
 #include "trainer/launch/agent.h"
 #include "trainer/launch/rank_assignment.h"
 #include "trainer/launch/rank_identity.h"
@@ -106,9 +106,9 @@ void redirect_output(const std::string& file) {
 struct Start {
   std::string directory = variable("SAILOR_RUN_DIRECTORY");
   JobSpec job = load_job_spec(directory + "/job.yaml", variable("SAILOR_JOB_DIRECTORY"));
-  ControlEndpoint endpoint = ControlEndpoint::from_environment();
+  JobSecrets secrets = read_job_secrets(directory);
+  ControlEndpoint endpoint = ControlEndpoint::from_environment(secrets.control_client_key);
   ControlRoute route = find_control_route(endpoint, kControllerWait_s);
-  JobSecret secret = data_secret_from_environment();
   // Other ranks reach this one by the address by which it reaches the controller: right for one machine, for
   // network namespaces and for a cluster alike.
   Listener listener{route.local_address};
@@ -167,7 +167,7 @@ int take_part(Start& start, Hello hello, std::optional<Generation> first) {
     RankResources resources{.job = start.job,
                             .data = data,
                             .listener = start.listener,
-                            .secret = start.secret,
+                            .secret = start.secrets.data,
                             .control = control,
                             .run_directory = start.directory,
                             .step_began_ns = step_began_ns,
@@ -198,7 +198,7 @@ int run_launched() {
   const Plan plan = load_plan(start.directory + "/plan.json");
   const FirstGeneration first =
       meet(plan, {start.route.local_address, start.listener.port()}, variable("SAILOR_LAUNCH") == "local");
-  start.listener.start(start.secret);
+  start.listener.start(start.secrets.data);
   redirect_output(fmt::format("{}/logs/rank-{}.log", start.directory, first.slot.rank));
   announce_rank(first.slot, 1);
   detached.release();
@@ -212,7 +212,7 @@ int run_joining() {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (std::to_string(getppid()) != variable("SAILOR_JOIN_PARENT")) return kFailed;
   Start start;
-  start.listener.start(start.secret);
+  start.listener.start(start.secrets.data);
   const Hello hello{.place = variable("SAILOR_JOIN_PLACE"), .gpu = std::stoi(variable("SAILOR_JOIN_GPU"))};
   return take_part(start, hello, std::nullopt);
 }

@@ -6,6 +6,7 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <stdexcept>
@@ -16,7 +17,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr auto kHandshakeTime = std::chrono::seconds(10);
-constexpr std::size_t kMaxStrangers = 1024;
+constexpr auto kPatience = std::chrono::seconds(1);  // with a connection, while others wait for its place
+constexpr std::size_t kMaxStrangers = 256;
 
 }  // namespace
 
@@ -36,9 +38,10 @@ void WakeUp::drain() noexcept {
 
 struct Listener::State::Stranger {
   FileDescriptor fd;
+  in_addr_t source;
   Nonce nonce;
-  Clock::time_point deadline;
-  std::string received;
+  Clock::time_point accepted = Clock::now();
+  std::string received{};
   std::size_t wanted = kHelloHeadBytes;
 };
 
@@ -78,8 +81,7 @@ void Listener::State::run() {
   while (!stopping_) {
     polled.clear();
     polled.push_back({stop_.fd(), POLLIN, 0});
-    polled.push_back(
-        {listening_.get(), static_cast<short>(strangers_.size() < kMaxStrangers ? POLLIN : 0), 0});
+    polled.push_back({listening_.get(), static_cast<short>(has_place() ? POLLIN : 0), 0});
     for (const Stranger& stranger : strangers_) polled.push_back({stranger.fd.get(), POLLIN, 0});
     const int timeout_ms = strangers_.empty() ? -1 : 500;
     if (::poll(polled.data(), polled.size(), timeout_ms) < 0 && errno != EINTR) return;
@@ -87,22 +89,41 @@ void Listener::State::run() {
     std::size_t index = 2;
     for (auto it = strangers_.begin(); it != strangers_.end(); ++index) {
       const bool readable = polled[index].revents != 0;
-      const bool keep = (!readable || advance(*it)) && Clock::now() < it->deadline;
+      const bool keep = (!readable || advance(*it)) && Clock::now() < it->accepted + kHandshakeTime;
       it = keep ? std::next(it) : strangers_.erase(it);
     }
     if (polled[1].revents & POLLIN) admit();
   }
 }
 
+bool Listener::State::has_place() const {
+  return strangers_.size() < kMaxStrangers || replaceable() != strangers_.end();
+}
+
+std::list<Listener::State::Stranger>::const_iterator Listener::State::replaceable() const {
+  std::map<in_addr_t, std::size_t> by_source;
+  for (const Stranger& stranger : strangers_) ++by_source[stranger.source];
+  const auto most = std::max_element(by_source.begin(), by_source.end(),
+                                     [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto oldest = std::find_if(strangers_.begin(), strangers_.end(),
+                                   [&](const Stranger& stranger) { return stranger.source == most->first; });
+  const bool had_time = oldest != strangers_.end() && Clock::now() >= oldest->accepted + kPatience;
+  return had_time ? oldest : strangers_.end();
+}
+
 void Listener::State::admit() {
-  while (strangers_.size() < kMaxStrangers) {
-    FileDescriptor fd(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  while (has_place()) {
+    sockaddr_in source{};
+    socklen_t length = sizeof source;
+    FileDescriptor fd(::accept4(listening_.get(), reinterpret_cast<sockaddr*>(&source), &length,
+                                SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!fd.valid()) {
       // Out of descriptors: let handshakes end rather than spin on a queue that stays readable.
       if (errno == EMFILE || errno == ENFILE) std::this_thread::sleep_for(std::chrono::milliseconds(10));
       return;
     }
-    Stranger stranger{std::move(fd), make_nonce(), Clock::now() + kHandshakeTime, {}, kHelloHeadBytes};
+    if (strangers_.size() >= kMaxStrangers) strangers_.erase(replaceable());
+    Stranger stranger{.fd = std::move(fd), .source = source.sin_addr.s_addr, .nonce = make_nonce()};
     const std::string challenge = make_challenge(stranger.nonce);
     const auto sent = ::send(stranger.fd.get(), challenge.data(), challenge.size(), MSG_NOSIGNAL);
     if (sent == static_cast<ssize_t>(challenge.size())) strangers_.push_back(std::move(stranger));

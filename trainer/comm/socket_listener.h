@@ -48,6 +48,12 @@ struct Listener::State {
  private:
   struct Stranger;  // a connection that is not authenticated yet
   void run();
+  // Whether another connection can be accepted: there is a free place, or one can be replaced.
+  bool has_place() const;
+  // When all places are taken: the oldest connection from the address that has most of them, if it has had a
+  // second for its handshake; otherwise the end of the list. So silent connections from one address do not
+  // keep others out.
+  std::list<Stranger>::const_iterator replaceable() const;
   void admit();
   // False if the connection is to be dropped or was handed over.
   bool advance(Stranger& stranger);

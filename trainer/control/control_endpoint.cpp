@@ -21,6 +21,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 
 namespace sailor {
 namespace {
@@ -29,7 +30,6 @@ constexpr const char* kAddresses = "SAILOR_CONTROL_ADDRESSES";
 constexpr const char* kPort = "SAILOR_CONTROL_PORT";
 constexpr const char* kServerKey = "SAILOR_CONTROL_SERVER_KEY";
 constexpr const char* kClientPublicKey = "SAILOR_CONTROL_CLIENT_PUBLIC";
-constexpr const char* kClientSecretKey = "SAILOR_CONTROL_CLIENT_SECRET";
 constexpr const char* kLease = "SAILOR_CONTROL_LEASE_S";
 
 std::string required_variable(const char* name) {
@@ -95,17 +95,16 @@ std::map<std::string, std::string> ControlEndpoint::to_environment() const {
           {kPort, std::to_string(port)},
           {kServerKey, server_public_key},
           {kClientPublicKey, client.public_key},
-          {kClientSecretKey, client.secret_key},
           {kLease, fmt::format("{}", lease_s)}};
 }
 
-ControlEndpoint ControlEndpoint::from_environment() {
+ControlEndpoint ControlEndpoint::from_environment(std::string client_secret_key) {
   ControlEndpoint endpoint;
   std::istringstream list(required_variable(kAddresses));
   for (std::string address; std::getline(list, address, ',');) endpoint.addresses.push_back(address);
   endpoint.port = std::atoi(required_variable(kPort).c_str());
   endpoint.server_public_key = required_variable(kServerKey);
-  endpoint.client = {required_variable(kClientPublicKey), required_variable(kClientSecretKey)};
+  endpoint.client = {required_variable(kClientPublicKey), std::move(client_secret_key)};
   endpoint.lease_s = std::atof(required_variable(kLease).c_str());
   return endpoint;
 }

@@ -1,5 +1,5 @@
 // How to reach a job's controller: addresses, port and keys of the encrypted control channel. Every job has
-// new keys. Agents and ranks get them in their environment, which only the job's owner can read.
+// new keys. Agents and ranks get all but the secret one in their environment (job_secrets.h).
 #pragma once
 
 #include <map>
@@ -23,9 +23,10 @@ struct ControlEndpoint {
   CurveKeys client;               // authenticates peers; the controller knows the public key
   double lease_s = 15;
 
+  // Without the client's secret key.
   std::map<std::string, std::string> to_environment() const;
   // Throws std::runtime_error naming the missing variable.
-  static ControlEndpoint from_environment();
+  static ControlEndpoint from_environment(std::string client_secret_key);
 };
 
 // IPv4 addresses of this machine that other nodes may reach; the loopback address only if there is no other.

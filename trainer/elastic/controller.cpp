@@ -21,7 +21,7 @@
 #include "planner/spec/error.h"
 #include "planner/spec/text_file.h"
 #include "trainer/control/control_server.h"
-#include "trainer/control/data_secret.h"
+#include "trainer/control/job_secrets.h"
 #include "trainer/elastic/generations.h"
 #include "trainer/elastic/job_programs.h"
 #include "trainer/elastic/stop_signs.h"
@@ -111,6 +111,7 @@ class Controller {
   const StepFacts facts_;
   MetricsWriter metrics_;
   Generations generations_;
+  std::optional<JobSecretsFile> secrets_;
   pid_t launcher_ = -1;
   Clock::time_point started_ = Clock::now();
   std::vector<std::string> launch_variables_;
@@ -163,7 +164,13 @@ void Controller::launch() {
   become_subreaper();
   scheduler_.forget_step_defaults();
   std::map<std::string, std::string> environment = server_.endpoint().to_environment();
-  environment["SAILOR_DATA_SECRET"] = make_data_secret();
+  secrets_.emplace(directory_.path(), JobSecrets{server_.endpoint().client.secret_key, make_data_secret()});
+  if (!secrets_->is_private())
+    out_ << fmt::format(
+                "{}: this file system gives files permissions of its own; others may be able to read the "
+                "job's secrets there",
+                directory_.path())
+         << std::endl;
   if (options_.elastic) environment["SAILOR_ELASTIC"] = "1";
   if (options_.saved_steps) environment["SAILOR_SAVES"] = "1";
   environment["SAILOR_NODES"] = to_text(options_.allocation.nodes);

@@ -18,6 +18,7 @@
 #include "planner/process/scratch_directory.h"
 #include "planner/process/subprocess.h"
 #include "trainer/control/control_client.h"
+#include "trainer/control/job_secrets.h"
 #include "trainer/launch/requeue.h"
 #include "trainer/process/signals.h"
 
@@ -72,6 +73,13 @@ class Orders {
   std::atomic<bool> end_ = false, alone_ = false;
 };
 
+std::string run_directory() {
+  const char* directory = std::getenv("SAILOR_RUN_DIRECTORY");
+  if (!directory)
+    throw std::runtime_error("SAILOR_RUN_DIRECTORY is not set: this program is started by sailor run");
+  return directory;
+}
+
 void carry_out(const ControlMessage& order) {
   if (const auto* end = std::get_if<EndProcess>(&order)) {
     for (const pid_t child : child_processes()) {
@@ -89,11 +97,8 @@ void carry_out(const ControlMessage& order) {
 }  // namespace
 
 pid_t start_joining_rank(const StartProcess& what) {
-  const char* directory = std::getenv("SAILOR_RUN_DIRECTORY");
-  if (!directory)
-    throw std::runtime_error("SAILOR_RUN_DIRECTORY is not set: this program is started by sailor run");
   const std::string log =
-      std::string(directory) + "/logs/rank-" + what.place + "-" + std::to_string(what.gpu) + ".log";
+      run_directory() + "/logs/rank-" + what.place + "-" + std::to_string(what.gpu) + ".log";
   return spawn({program_path("sailor-rank"), "--join"},
                {.environment = {{"SAILOR_JOIN_PLACE", what.place},
                                 {"SAILOR_JOIN_GPU", std::to_string(what.gpu)},
@@ -111,7 +116,8 @@ std::string node_name() {
 int run_agent(const std::vector<std::string>& command) {
   become_subreaper();
   SignalDescriptor signals({SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2});
-  const ControlEndpoint endpoint = ControlEndpoint::from_environment();
+  const ControlEndpoint endpoint =
+      ControlEndpoint::from_environment(read_job_secrets(run_directory()).control_client_key);
   const ControlRoute route = find_control_route(endpoint, kControllerWait_s);
   const bool elastic = std::getenv("SAILOR_ELASTIC") != nullptr;
   const bool saves = std::getenv("SAILOR_SAVES") != nullptr;

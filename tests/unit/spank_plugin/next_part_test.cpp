@@ -20,14 +20,14 @@ using testing::Pair;
 TEST(NextPart, TheJobCarriesItsSubmission) {
   setenv("SBATCH_ACCOUNT", "physics", 1);
   setenv("SAILOR_OBJECTIVE", "cost", 1);
-  setenv("SAILOR_DATA_SECRET", "x", 1);
+  setenv("SAILOR_RUN_DIRECTORY", "x", 1);
   const Resubmission sent = resubmission_of({{"time", "60"}, {"hold"}}, {"argument"});
-  for (const char* name : {"SBATCH_ACCOUNT", "SAILOR_OBJECTIVE", "SAILOR_DATA_SECRET"}) unsetenv(name);
+  for (const char* name : {"SBATCH_ACCOUNT", "SAILOR_OBJECTIVE", "SAILOR_RUN_DIRECTORY"}) unsetenv(name);
   EXPECT_THAT(sent.options, ElementsAre(GivenOption{"time", "60"}));
   EXPECT_THAT(sent.arguments, ElementsAre("argument"));
   EXPECT_THAT(sent.environment, Contains(Pair("SBATCH_ACCOUNT", "physics")));
   EXPECT_THAT(sent.environment, Contains(Pair("SAILOR_OBJECTIVE", "cost")));
-  EXPECT_THAT(sent.environment, Not(Contains(Key("SAILOR_DATA_SECRET"))));
+  EXPECT_THAT(sent.environment, Not(Contains(Key("SAILOR_RUN_DIRECTORY"))));
 }
 
 TEST(NextPart, OneSubmissionContinuesTheJobThatMadeIt) {

@@ -1,4 +1,5 @@
 #include <gmock/gmock.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <cstdlib>
@@ -14,9 +15,12 @@
 namespace sailor {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 ProfileFile example_profile() {
   ProfileFile profile;
@@ -458,6 +462,29 @@ TEST(ProfileSet, BrokenAndForeignFilesAreErrorsOfTheirOwn) {
   write_file_atomically(path + "/b.json", "{\"x\": 1}");
   EXPECT_THROW(load_profiles({path}, profiled_job(), catalog()), InputError);
   EXPECT_THROW(load_profiles({path + "/nowhere"}, profiled_job(), catalog()), InputError);
+}
+
+// What somebody else left in a shared directory stops nobody's planning.
+TEST(ProfileSet, BrokenFilesOfOthersAreLeftOutWithANote) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give files to other users";
+  const std::string path = reference_directory("others");
+  save_profile_file(example_profile(), path + "/a.json");
+  const ProfileSet before = load_profiles({path}, profiled_job(), catalog());
+  EXPECT_THAT(before.notes, Not(Contains(HasSubstr("not used"))));
+
+  const std::string broken = path + "/b.json", writable = path + "/c.json";
+  write_file_atomically(broken, "{\"sailor_layer_profile\": 1,\n\"gpu_type\"");
+  save_profile_file(example_profile(), writable);
+  std::filesystem::permissions(writable, std::filesystem::perms(0666));
+  for (const std::string& file : {broken, writable}) ASSERT_EQ(chown(file.c_str(), 1234, 1234), 0);
+  const ProfileSet after = load_profiles({path}, profiled_job(), catalog());
+  EXPECT_EQ(after.files, before.files);
+  EXPECT_THAT(after.notes, Contains(AllOf(HasSubstr("of user 1234"), HasSubstr(broken + ":2"))));
+  EXPECT_THAT(after.notes, Contains(AllOf(HasSubstr(writable), HasSubstr("every user can change"))));
+
+  // Those of this user are errors.
+  ASSERT_EQ(chown(broken.c_str(), 0, 0), 0);
+  EXPECT_THROW(load_profiles({path}, profiled_job(), catalog()), InputError);
 }
 
 // A small pack in the reference formats, with the defects that its README lists.

@@ -17,10 +17,13 @@ namespace {
 
 using namespace std::chrono_literals;
 
-FileDescriptor connect_to(uint16_t port) {
+// From an address of this machine.
+FileDescriptor connect_to(uint16_t port, const char* from = "127.0.0.1") {
   FileDescriptor fd(::socket(AF_INET, SOCK_STREAM, 0));
   sockaddr_in address{};
   address.sin_family = AF_INET;
+  EXPECT_EQ(::inet_pton(AF_INET, from, &address.sin_addr), 1);
+  EXPECT_EQ(::bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
   address.sin_port = htons(port);
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   EXPECT_EQ(::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
@@ -120,6 +123,31 @@ TEST(SocketPlane, AKilledProcessIsNoticedAtOnce) {
   }
   EXPECT_LT(std::chrono::steady_clock::now() - start, 2s);
   ::waitpid(child, nullptr, 0);
+}
+
+// More connections from one address than the listener has places, all silent.
+TEST(SocketPlane, SilentConnectionsOfOneAddressDoNotKeepOthersOut) {
+  Listener a("127.0.0.1"), b("127.0.0.1");
+  const JobSecret secret = make_job_secret();
+  a.start(secret);
+  b.start(secret);
+  std::vector<FileDescriptor> silent;
+  for (int i = 0; i < 300; ++i) silent.push_back(connect_to(a.port(), "127.0.0.9"));
+  const std::vector<Endpoint> endpoints = {{"127.0.0.1", a.port()}, {"127.0.0.1", b.port()}};
+  SocketFactory first(0, endpoints, secret, a, {20s}), second(1, endpoints, secret, b, {20s});
+  std::thread other([&] { second.create("c", {0, 1})->barrier(); });
+  first.create("c", {0, 1})->barrier();
+  other.join();
+  // Most of them are still there: nobody waited until their time for the handshake was over.
+  size_t open = 0;
+  for (const FileDescriptor& fd : silent) {
+    char buffer[256];
+    ssize_t got;
+    while ((got = ::recv(fd.get(), buffer, sizeof buffer, MSG_DONTWAIT)) > 0) {
+    }
+    open += got < 0 && errno == EAGAIN;
+  }
+  EXPECT_GT(open, silent.size() / 2);
 }
 
 TEST(SocketPlane, OneListenerServesGenerationAfterGeneration) {

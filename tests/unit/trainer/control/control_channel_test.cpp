@@ -313,11 +313,16 @@ TEST(ControlChannel, ALeaseIsAnsweredWithTheTimeInsideTheStep) {
 
 TEST(ControlEndpoint, SurvivesTheEnvironment) {
   ControlServer server(loopback(7));
-  for (const auto& [name, value] : server.endpoint().to_environment()) setenv(name.c_str(), value.c_str(), 1);
-  const ControlEndpoint back = ControlEndpoint::from_environment();
+  const std::string secret = server.endpoint().client.secret_key;
+  for (const auto& [name, value] : server.endpoint().to_environment()) {
+    EXPECT_NE(value, secret) << name;
+    setenv(name.c_str(), value.c_str(), 1);
+  }
+  const ControlEndpoint back = ControlEndpoint::from_environment(secret);
   EXPECT_EQ(back.addresses, server.endpoint().addresses);
   EXPECT_EQ(back.port, server.endpoint().port);
-  EXPECT_EQ(back.client.secret_key, server.endpoint().client.secret_key);
+  EXPECT_EQ(back.client.public_key, server.endpoint().client.public_key);
+  EXPECT_EQ(back.client.secret_key, secret);
   EXPECT_EQ(back.lease_s, 7);
 }
 
