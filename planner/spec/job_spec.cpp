@@ -295,10 +295,19 @@ EmaSpec read_ema(const Field& field) {
   return ema;
 }
 
+ReplicaSpec read_replicas(const Field& field) {
+  MapField map(field, {"check_every", "on_divergence"});
+  ReplicaSpec replicas;
+  if (auto every = map.optional("check_every")) replicas.check_every = every->integer<int64_t>(0, kMaxCount);
+  if (auto choice = map.optional("on_divergence"))
+    replicas.on_divergence = static_cast<OnDivergence>(choice->choice({"report", "heal", "stop"}));
+  return replicas;
+}
+
 TrainingSpec read_training(const Field& field, const ModelSpec& model) {
-  MapField map(
-      field, {"task", "global_batch", "precision", "loss_scale", "steps", "seed", "deterministic",
-              "optimizer", "schedule", "clip_grad_norm", "z_loss", "on_spike", "ema", "validation", "lora"});
+  MapField map(field, {"task", "global_batch", "precision", "loss_scale", "steps", "seed", "deterministic",
+                       "optimizer", "schedule", "clip_grad_norm", "z_loss", "on_spike", "ema", "replicas",
+                       "validation", "lora"});
   TrainingSpec training;
   if (auto task = map.optional("task"))
     training.task = static_cast<Task>(task->choice({"pretraining", "sft"}));
@@ -315,6 +324,7 @@ TrainingSpec read_training(const Field& field, const ModelSpec& model) {
   if (auto factor = map.optional("z_loss")) training.z_loss = factor->non_negative();
   if (auto spike = map.optional("on_spike")) training.on_spike = read_on_spike(*spike);
   if (auto ema = map.optional("ema")) training.ema = read_ema(*ema);
+  if (auto replicas = map.optional("replicas")) training.replicas = read_replicas(*replicas);
   if (auto validation = map.optional("validation")) training.validation = read_validation(*validation);
   if (auto lora = map.optional("lora")) {
     if (training.optimizer.orthogonalizes())
@@ -442,8 +452,9 @@ CheckpointSpec read_checkpoint(const Field& field, bool elastic) {
 // What only Sailor's own trainer does.
 void refuse_for_other_trainers(const JobSpec& job) {
   if (job.trainer.own()) return;
-  for (const char* key : {"training.lora", "training.task", "training.optimizer.groups", "training.z_loss",
-                          "training.on_spike", "training.ema", "data", "checkpoint", "elastic", "metrics"})
+  for (const char* key :
+       {"training.lora", "training.task", "training.optimizer.groups", "training.z_loss", "training.on_spike",
+        "training.ema", "training.replicas", "data", "checkpoint", "elastic", "metrics"})
     if (job.lines.contains(key))
       throw InputError(job.where(key),
                        fmt::format("{0}: is for Sailor's own trainer; remove it: {1} programs "

@@ -79,6 +79,17 @@ struct SpikeSpec {
   bool operator==(const SpikeSpec&) const = default;
 };
 
+// What happens when ranks that hold the same part of the model come to hold different ones.
+enum class OnDivergence { report, heal, stop };
+
+// When replicas of the training state are compared; see trainer/parallel/replica_check.h.
+struct ReplicaSpec {
+  int64_t check_every = 1000;  // steps; 0 = never
+  OnDivergence on_divergence = OnDivergence::report;
+
+  bool operator==(const ReplicaSpec&) const = default;
+};
+
 // An exponential moving average of the trained parameters: average = decay average + (1 - decay) value after
 // every update, from the initial values on.
 struct EmaSpec {
@@ -104,6 +115,7 @@ struct TrainingSpec {
   double z_loss = 0;                     // factor of the mean of log(Z)^2, Z the sum of exp(logit) of a token
   std::optional<SpikeSpec> on_spike;     // empty: a gradient that is not finite ends the job
   std::optional<EmaSpec> ema;
+  ReplicaSpec replicas;
   ValidationSpec validation;
   std::optional<LoraSpec> lora;  // trains adapters of a frozen model; empty = trains the model
 

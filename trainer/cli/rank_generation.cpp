@@ -293,6 +293,11 @@ StepReport RankGeneration::do_step() {
   const InStep in_step(resources_.step_began_ns);
   const auto start = Clock::now();
   const StepResult result = trainer_->step();
+  for (const std::string& line : result.diverged)
+    tell(fmt::format("warning: after step {} {}{}", result.step + 1, line,
+                     resources_.job.training.replicas.on_divergence == OnDivergence::heal
+                         ? ", and has been given theirs"
+                         : ""));
   resources_.max_in_flight = std::max(resources_.max_in_flight, result.max_in_flight);
   return report_of(resources_.job.training, result, number_, slot_.rank, seconds_since(start), peak_bytes());
 }

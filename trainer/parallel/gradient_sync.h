@@ -56,6 +56,11 @@ class GradientSync {
   // Frees the memory of the gradients: nothing can be summed afterwards. Requires that nothing is under way.
   void drop_gradients();
 
+  // Where parameters are, and with whom this rank sums them: the communicator of a group by its index in the
+  // plan's list, nullptr if the rank is not a member.
+  const GradientLayout& layout() const { return layout_; }
+  Communicator* group(std::size_t index) const { return groups_.at(index).get(); }
+
   // The elements that this rank updates. Views of the values and of the gradients.
   std::vector<OptimizerSlice> slices() const;
   // Sum of the squares of the gradients, after finish(), such that the sums of all ranks add up to the

@@ -33,6 +33,7 @@
 #include "trainer/parallel/gradient_sync.h"
 #include "trainer/parallel/orthogonalization.h"
 #include "trainer/parallel/parameter_place.h"
+#include "trainer/parallel/replica_check.h"
 #include "trainer/pipeline/executor.h"
 #include "trainer/pipeline/load_batch.h"
 #include "trainer/pipeline/rank_stage.h"
@@ -86,8 +87,9 @@ struct RankTrainer::Impl {
   // If the optimizer needs one, which is `muon` then.
   Muon* const muon;
   std::optional<Orthogonalization> orthogonalization;
-  std::optional<LossScaler> loss_scaler;  // if the precision needs one; equal on all ranks
-  std::optional<SpikeGuard> spike_guard;  // if the job has one; equal on all ranks
+  std::optional<ReplicaCheck> replica_check;  // if the job has one
+  std::optional<LossScaler> loss_scaler;      // if the precision needs one; equal on all ranks
+  std::optional<SpikeGuard> spike_guard;      // if the job has one; equal on all ranks
   StepRecorder recorder;
   PipelineExecutor executor;
   std::string locked;                             // the checkpoint directory with our lock
@@ -125,6 +127,9 @@ struct RankTrainer::Impl {
     if (job.training.on_spike) spike_guard.emplace(*job.training.on_spike);
     if (job.training.ema) optimizer->keep_average();
     if (muon) orthogonalization.emplace(job, layout, rank, *muon, *world, on.factory, on.device);
+    if (job.training.replicas.check_every > 0)
+      replica_check.emplace(plan, layout, rank, gradient_sync, stage.tp.get(), *world,
+                            job.model.tied_embeddings && !job.training.lora, on.device);
     if (pacer) pacer->joins(stage.tp.get());
     release_cached_tensors();  // initial values were drawn in sizes of their own
   }
@@ -539,6 +544,31 @@ struct RankTrainer::Impl {
       result.layer_norms.push_back(std::sqrt(numbers[layer]));
   }
 
+  // With ZeRO-1 the states have no replicas.
+  ReplicatedState replicated_state() {
+    ReplicatedState replicated;
+    for (const Parameter* parameter : stage.trained())
+      replicated[parameter->name] = {parameter->value.detach().view({-1})};
+    for (std::size_t i = 0; !shards_optimizer(plan.zero) && i < optimizer->slices().size(); ++i) {
+      for (const OptimizerState& state : optimizer->state(i))
+        replicated.at(optimizer->slices()[i].name).push_back(state.tensor);
+    }
+    return replicated;
+  }
+
+  void check_replicas(StepResult& result) {
+    const ReplicatedState state = replicated_state();
+    const std::vector<Divergence> found = replica_check->compare(state);
+    if (found.empty()) return;
+    result.diverged = divergence_lines(found, layout);
+    const OnDivergence action = job.training.replicas.on_divergence;
+    const bool no_majority =
+        std::any_of(found.begin(), found.end(), [](const Divergence& one) { return one.healthy < 0; });
+    if (action == OnDivergence::stop || (action == OnDivergence::heal && no_majority))
+      throw std::runtime_error(divergence_text(result));
+    if (action == OnDivergence::heal) replica_check->heal(found, state);
+  }
+
   // As torch.nn.utils.clip_grad_norm_.
   double clipping_factor(double norm) const {
     return job.training.clip_grad_norm ? std::min(1.0, *job.training.clip_grad_norm / (norm + 1e-6)) : 1.0;
@@ -614,6 +644,8 @@ struct RankTrainer::Impl {
       pace_update(update_start);
     });
     if (!result.skipped) recorder.timed(TaskKind::sync, -1, [&] { gradient_sync.share_values(); });
+    if (replica_check && next_step() % job.training.replicas.check_every == 0)
+      recorder.timed(TaskKind::sync, -1, [&] { check_replicas(result); });
     if (spike_guard) result.spikes = spike_guard->state().skipped_steps;
     if (statistics && std::isfinite(result.grad_norm)) add_statistics(result);
     recorder.finish();

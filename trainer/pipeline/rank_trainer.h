@@ -49,6 +49,9 @@ struct StepResult {
   // share, if there are several pipelines.
   std::vector<double> layer_norms;
   std::optional<GradientNoise> noise;
+  // Replicas of the state that differ after this step (training.replicas), a line each; the same on every
+  // rank.
+  std::vector<std::string> diverged;
   double learning_rate = 0;
   int64_t tokens = 0;       // of the global batch
   int64_t data_digest = 0;  // of the global batch's tokens, the same under every plan (token_digest.h)
@@ -97,7 +100,7 @@ class RankTrainer {
   // std::runtime_error on every rank, naming step and ranks, when the loss or the gradient is not finite:
   // parameters and optimizer are then unchanged. With a loss scale, a gradient that is not finite skips the
   // update instead, on every rank, until too many have (loss_scaler.h); so does a spike, if the job says so
-  // (spike_guard.h).
+  // (spike_guard.h). Replicas that differ are an error after the update, if the job says so.
   StepResult step();
   // The result of the next step includes its single tasks.
   void trace_next_step();

@@ -1,6 +1,7 @@
 #include "trainer/pipeline/step_errors.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 
@@ -29,6 +30,13 @@ std::string spike_text(const StepResult& result, const SpikeState& state) {
       "training.on_spike skipped, of {} in the whole run; try a lower training.optimizer.lr, more "
       "training.schedule.warmup_steps or training.clip_grad_norm; stopped before the update",
       result.step + 1, result.grad_norm, result.loss, state.skipped_in_row, state.skipped_steps);
+}
+
+std::string divergence_text(const StepResult& result) {
+  return fmt::format(
+      "after step {} {}; memory, a device or the network may be at fault: exclude the node, and go on from a "
+      "checkpoint before the fault",
+      result.step + 1, fmt::join(result.diverged, "; "));
 }
 
 }  // namespace sailor

@@ -17,4 +17,7 @@ std::string overflow_text(const StepResult& result, const LossScaleSpec& spec, c
 // Another spike after as many as may be skipped.
 std::string spike_text(const StepResult& result, const SpikeState& state);
 
+// Replicas differ after the step (divergence_lines()).
+std::string divergence_text(const StepResult& result);
+
 }  // namespace sailor

@@ -314,6 +314,29 @@ TEST(DeviceTrainer, HandsItsStateOverAndSavesWhileItTrains) {
   EXPECT_EQ(after[0], after[1]);
 }
 
+// Tensors of the fake GPUs are in host memory, so that the test can write to them.
+TEST(DeviceTrainer, AReplicaThatDiffersIsRepaired) {
+  JobSpec job = deep_job();
+  job.training.global_batch = 6;
+  job.training.replicas = {.check_every = 1, .on_divergence = OnDivergence::heal};
+  const Plan plan = make_plan(job, /*microbatch=*/2, {{2, 1}, {1}, {1, 1}}, {1, 1, 1});
+  const TokenData data = repeating_data(job);
+  const CommOptions options{20s};
+  TestJob ranks("thread", num_ranks(plan), options);
+  ranks.run([&](CommFactory& factory) {
+    FakeGpu gpu(factory, options);
+    const DevicePlane plane = gpu.plane();
+    RankTrainer trainer(job, plan, factory.rank(), factory, data, nullptr, &plane);
+    for (int step = 0; step < 4; ++step) {
+      if (step == 2 && factory.rank() == 3) trainer.optimizer().state(0).front().tensor.zero_();
+      const std::vector<std::string> diverged = trainer.step().diverged;
+      EXPECT_EQ(diverged.empty(), step != 2);
+      for (const std::string& line : diverged) EXPECT_THAT(line, ::testing::HasSubstr("rank 3 (pipeline 1"));
+    }
+  });
+  EXPECT_THAT(fake::take_violations(), ::testing::IsEmpty());
+}
+
 TEST(DeviceTrainer, HasAContextOnItsOwnDeviceOnly) {
   JobSpec job = deep_job();
   job.training.steps = 12;

@@ -30,12 +30,13 @@ json whole_job(const std::string& path = "") {
   json job = json::parse(R"({
     "model": {"family": "gpt2", "layers": 2, "hidden": 64, "heads": 4, "sequence": 16, "vocabulary": 128},
     "training": {"global_batch": 4, "steps": 10, "precision": "fp16", "loss_scale": {}, "optimizer": {"name": "adamw"},
-                 "schedule": {"name": "cosine"}, "validation": {}, "on_spike": {}, "ema": {"decay": 0.9}},
+                 "schedule": {"name": "cosine"}, "validation": {}, "on_spike": {}, "ema": {"decay": 0.9},
+                 "replicas": {}},
     "data": {"train": "a.bin", "validation": "b.bin"}, "resources": {"max_gpus": {}}, "constraints": {},
     "checkpoint": {"directory": "c"}, "elastic": {"enabled": true}, "metrics": {}})");
   if (path == "/trainer") {
     for (const char* of_own_trainer : {"data", "checkpoint", "elastic", "metrics"}) job.erase(of_own_trainer);
-    for (const char* of_own_trainer : {"validation", "on_spike", "ema"})
+    for (const char* of_own_trainer : {"validation", "on_spike", "ema", "replicas"})
       job["training"].erase(of_own_trainer);
     job["trainer"] = {{"kind", "torchrun"}, {"command", {"python"}}};
   }

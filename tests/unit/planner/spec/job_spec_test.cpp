@@ -332,7 +332,7 @@ TEST(JobSpec, ValidationIsOfOneSetOrOfSetsWithNames) {
   EXPECT_THAT(error_of(job("{web: [a.bin]}")), HasSubstr("data.validation.web"));
 }
 
-TEST(JobSpec, SpikesAndAveragesHaveLimits) {
+TEST(JobSpec, SpikesAveragesAndChecksHaveLimits) {
   const auto job = [](const std::string& keys) {
     return with("  optimizer: {name: adamw, lr: 3.0e-4}", "  " + keys);
   };
@@ -347,6 +347,13 @@ TEST(JobSpec, SpikesAndAveragesHaveLimits) {
   EXPECT_THAT(error_of(job("ema: {decay: 1}")), HasSubstr("training.ema.decay: must be below 1"));
   EXPECT_THAT(error_of(job("ema: {validate: true}")), HasSubstr("missing key \"decay\""));
   EXPECT_THAT(error_of(job("z_loss: -1")), HasSubstr("training.z_loss"));
+  EXPECT_EQ(read("seed: 1").replicas, ReplicaSpec());
+  EXPECT_EQ(read("replicas: {check_every: 5, on_divergence: heal}").replicas,
+            (ReplicaSpec{5, OnDivergence::heal}));
+  EXPECT_EQ(read("replicas: {check_every: 0, on_divergence: stop}").replicas,
+            (ReplicaSpec{0, OnDivergence::stop}));
+  EXPECT_THAT(error_of(job("replicas: {on_divergence: ignore}")),
+              HasSubstr("training.replicas.on_divergence"));
 }
 
 TEST(JobSpec, The16BitPrecisionIsBf16WithFp16ToFallBackTo) {

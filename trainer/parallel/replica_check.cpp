@@ -1,0 +1,199 @@
+#include "trainer/parallel/replica_check.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <memory>
+#include <new>
+
+#include "trainer/parallel/groups.h"
+
+namespace sailor {
+namespace {
+
+constexpr std::size_t kPieceBytes = std::size_t{4} << 20;
+
+std::string describe(const GradientGroup& group, int num_layers) {
+  const auto by_layer = [](const SubShard& a, const SubShard& b) { return a.layer < b.layer; };
+  const auto [first, last] = std::minmax_element(group.shards.begin(), group.shards.end(), by_layer);
+  if (first->layer >= num_layers) return "the tied embedding";
+  if (first->layer == last->layer) return fmt::format("layer {}", first->layer);
+  return fmt::format("layers {} to {}", first->layer, last->layer);
+}
+
+std::string name_of(int rank, const RankLayout& layout) {
+  const RankSlot& slot = layout.slots().at(static_cast<std::size_t>(rank));
+  return fmt::format("rank {} (pipeline {}, stage {}{}{})", rank, slot.pipeline, slot.stage,
+                     slot.node.empty() ? "" : ", node ", slot.node);
+}
+
+}  // namespace
+
+ReplicaCheck::ReplicaCheck(const Plan& plan, const RankLayout& layout, int rank, const GradientSync& sync,
+                           Communicator* tp, Communicator& world, bool tied_embeddings, Device& device)
+    : rank_(rank), order_(sync.layout().order), world_(world), device_(device) {
+  add_gradient_groups(plan, layout, sync, tied_embeddings);
+  add_tp_groups(layout, tp);
+}
+
+void ReplicaCheck::add_gradient_groups(const Plan& plan, const RankLayout& layout, const GradientSync& sync,
+                                       bool tied_embeddings) {
+  const int num_layers = plan.pipelines.front().stages.back().end_layer;
+  const std::vector<GradientGroup> all = gradient_groups(plan, layout, tied_embeddings);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    groups_.push_back({all[i].ranks, describe(all[i], num_layers), sync.group(i), {}});
+  }
+  for (const GradientBucket& bucket : sync.layout().buckets) {
+    for (const GradientPart& part : bucket.parts) {
+      std::vector<GradientSegment>& segments = groups_[part.group].segments;
+      segments.insert(segments.end(), part.segments.begin(), part.segments.end());
+    }
+  }
+}
+
+// The ranks of a TP group follow each other.
+void ReplicaCheck::add_tp_groups(const RankLayout& layout, Communicator* tp) {
+  for (const RankSlot& slot : layout.slots()) {
+    if (slot.shape.parts() == 1) continue;
+    if (slot.tp_rank == 0) groups_.push_back({{}, "what the TP ranks of a stage share", nullptr, {}});
+    Group& group = groups_.back();
+    group.ranks.push_back(slot.rank);
+    if (slot.rank != rank_) continue;
+    group.communicator = tp;
+    for (std::size_t i = 0; i < order_.size(); ++i) {
+      if (!order_[i]->sharded) group.segments.push_back({i, 0, order_[i]->value.numel()});
+    }
+  }
+}
+
+std::vector<std::span<char>> ReplicaCheck::memory_of(const Group& group, const ReplicatedState& state) const {
+  std::vector<std::span<char>> memory;
+  bool more = true;
+  for (std::size_t kind = 0; more; ++kind) {
+    more = false;
+    for (const GradientSegment& segment : group.segments) {
+      const std::vector<at::Tensor>& tensors = state.at(order_[segment.parameter]->name);
+      if (kind >= tensors.size()) continue;
+      more = true;
+      const auto element = static_cast<std::size_t>(tensors[kind].element_size());
+      memory.emplace_back(
+          static_cast<char*>(tensors[kind].data_ptr()) + static_cast<std::size_t>(segment.first) * element,
+          static_cast<std::size_t>(segment.count) * element);
+    }
+  }
+  return memory;
+}
+
+int64_t ReplicaCheck::hash(const Group& group, const ReplicatedState& state) const {
+  const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> hash(XXH3_createState(), &XXH3_freeState);
+  if (!hash) throw std::bad_alloc();
+  XXH3_64bits_reset(hash.get());
+  const std::shared_ptr<char> staging =
+      device_.asynchronous() ? device_.host_memory(kPieceBytes) : std::shared_ptr<char>();
+  for (const std::span<char> run : memory_of(group, state)) {
+    if (!staging) XXH3_64bits_update(hash.get(), run.data(), run.size());
+    for (std::size_t done = 0; staging && done < run.size(); done += kPieceBytes) {
+      const std::size_t bytes = std::min(kPieceBytes, run.size() - done);
+      device_.copy(staging.get(), run.data() + done, bytes, device_.compute());
+      device_.wait(device_.compute());
+      XXH3_64bits_update(hash.get(), staging.get(), bytes);
+    }
+  }
+  return static_cast<int64_t>(XXH3_64bits_digest(hash.get()));
+}
+
+std::vector<Divergence> ReplicaCheck::compare(const ReplicatedState& state) const {
+  if (groups_.empty()) return {};
+  device_.wait(device_.compute());
+  std::vector<int64_t> own;
+  for (const Group& group : groups_) own.push_back(group.communicator ? hash(group, state) : 0);
+  std::vector<int64_t> all(own.size() * static_cast<std::size_t>(world_.size()));
+  world_.all_gather(own.data(), all.data(), own.size(), ElementType::i64);
+  std::vector<Divergence> found;
+  for (std::size_t i = 0; i < groups_.size(); ++i) {
+    std::map<int64_t, std::vector<int>> by_hash;
+    const std::vector<int>& members = groups_[i].ranks;
+    for (const int rank : members)
+      by_hash[all[static_cast<std::size_t>(rank) * own.size() + i]].push_back(rank);
+    if (by_hash.size() == 1) continue;
+    Divergence& divergence = found.emplace_back();
+    divergence.group = i;
+    divergence.members = members;
+    divergence.what = groups_[i].what;
+    for (const auto& [hash, ranks] : by_hash)
+      if (2 * ranks.size() > members.size()) divergence.healthy = ranks.front();
+    for (const auto& [hash, ranks] : by_hash) {
+      if (divergence.healthy < 0 || ranks.front() != divergence.healthy)
+        divergence.ranks.insert(divergence.ranks.end(), ranks.begin(), ranks.end());
+    }
+    std::sort(divergence.ranks.begin(), divergence.ranks.end());
+  }
+  return found;
+}
+
+void ReplicaCheck::copy_from(int root, const Group& group, const ReplicatedState& state) const {
+  const Stream stream = device_.compute();
+  const std::shared_ptr<char> piece = device_.device_memory(kPieceBytes);
+  const bool sends = group.communicator->rank() == root;
+  // All members divide the same bytes alike, although their runs may differ.
+  const std::vector<std::span<char>> runs = memory_of(group, state);
+  std::vector<std::span<char>> in_piece;
+  std::size_t filled = 0;
+  const auto flush = [&] {
+    std::size_t at = 0;
+    for (const std::span<char> part : in_piece) {
+      if (sends) device_.copy(piece.get() + at, part.data(), part.size(), stream);
+      at += part.size();
+    }
+    group.communicator->broadcast(piece.get(), filled, ElementType::u8, root, stream);
+    at = 0;
+    for (const std::span<char> part : in_piece) {
+      if (!sends) device_.copy(part.data(), piece.get() + at, part.size(), stream);
+      at += part.size();
+    }
+    in_piece.clear();
+    filled = 0;
+  };
+  for (std::span<char> run : runs) {
+    while (!run.empty()) {
+      const std::size_t bytes = std::min(run.size(), kPieceBytes - filled);
+      in_piece.push_back(run.first(bytes));
+      run = run.subspan(bytes);
+      filled += bytes;
+      if (filled == kPieceBytes) flush();
+    }
+  }
+  if (filled > 0) flush();
+  device_.wait(stream);
+}
+
+void ReplicaCheck::heal(const std::vector<Divergence>& found, const ReplicatedState& state) const {
+  for (const Divergence& divergence : found) {
+    const Group& group = groups_.at(divergence.group);
+    if (divergence.healthy < 0 || !group.communicator) continue;
+    const std::vector<int>& ranks = group.communicator->ranks();
+    const auto root = std::find(ranks.begin(), ranks.end(), divergence.healthy);
+    copy_from(static_cast<int>(root - ranks.begin()), group, state);
+  }
+}
+
+std::vector<std::string> divergence_lines(const std::vector<Divergence>& found, const RankLayout& layout) {
+  std::vector<std::string> lines;
+  for (const Divergence& divergence : found) {
+    if (divergence.healthy < 0) {
+      std::vector<std::string> names;
+      for (const int rank : divergence.ranks) names.push_back(name_of(rank, layout));
+      lines.push_back(fmt::format("{} have different states of {}", fmt::join(names, ", "), divergence.what));
+      continue;
+    }
+    const std::size_t others = divergence.members.size() - divergence.ranks.size();
+    for (const int rank : divergence.ranks)
+      lines.push_back(fmt::format("{} has another state of {} than {} other ranks", name_of(rank, layout),
+                                  divergence.what, others));
+  }
+  return lines;
+}
+
+}  // namespace sailor

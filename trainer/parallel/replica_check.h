@@ -1,0 +1,82 @@
+// Compares the replicas of the training state: the parameters that the ranks of several pipelines hold alike,
+// those that all ranks of a TP group hold alike, and without ZeRO-1 their optimizer states. Replicas have the
+// same bits after every step, on any hardware and under any plan; a difference is a fault of memory, of a
+// device or of the program.
+//
+//     ReplicaCheck check(plan, layout, rank, gradient_sync, tp, world, tied_embeddings, device);
+//     const std::vector<Divergence> found = check.compare(state);   // the same on every rank
+//     check.heal(found, state);                                     // from the majority, where there is one
+//
+// Every rank hashes what it holds for each of its groups (groups.h), and all ranks exchange the hashes: 8 B a
+// rank and group. All ranks call these functions between the same two steps. They throw CommError, after
+// which the object is unusable. One thread per object.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "planner/plan/plan.h"
+#include "planner/plan/rank_layout.h"
+#include "trainer/comm/communicator.h"
+#include "trainer/comm/device.h"
+#include "trainer/parallel/gradient_sync.h"
+
+namespace sailor {
+
+// What the replicas of a parameter hold alike, by its name: flat tensors with its elements, its value first.
+using ReplicatedState = std::map<std::string, std::vector<at::Tensor>>;
+
+struct Divergence {
+  std::size_t group = 0;     // of those of the check
+  std::vector<int> ranks;    // of the job, that differ from the majority; all members if there is none
+  std::vector<int> members;  // of the group
+  int healthy = -1;          // the first rank of the majority; -1: no majority
+  std::string what;          // the group has: "layers 2 to 5"
+};
+
+class ReplicaCheck {
+ public:
+  // The arguments are those of `sync`; it and the communicators outlive the object.
+  ReplicaCheck(const Plan& plan, const RankLayout& layout, int rank, const GradientSync& sync,
+               Communicator* tp, Communicator& world, bool tied_embeddings, Device& device);
+
+  // Where replicas differ, in the order of the groups.
+  std::vector<Divergence> compare(const ReplicatedState& state) const;
+  // Copies what diverged from its majority.
+  void heal(const std::vector<Divergence>& found, const ReplicatedState& state) const;
+
+ private:
+  // Ranks that hold the same elements of some parameters: those of a gradient group, or a TP group with its
+  // replicated parameters.
+  struct Group {
+    std::vector<int> ranks;
+    std::string what;
+    Communicator* communicator = nullptr;  // nullptr: this rank is not a member
+    std::vector<GradientSegment> segments;
+  };
+  void add_gradient_groups(const Plan& plan, const RankLayout& layout, const GradientSync& sync,
+                           bool tied_embeddings);
+  void add_tp_groups(const RankLayout& layout, Communicator* tp);
+  // The memory of what this rank holds of a group: runs of bytes whose concatenation is the same on all
+  // members, values before states.
+  std::vector<std::span<char>> memory_of(const Group& group, const ReplicatedState& state) const;
+  int64_t hash(const Group& group, const ReplicatedState& state) const;
+  void copy_from(int root, const Group& group, const ReplicatedState& state) const;
+
+  const int rank_;
+  const std::vector<Parameter*>& order_;
+  Communicator& world_;
+  Device& device_;
+  std::vector<Group> groups_;  // equally many on all ranks
+};
+
+// A line for each rank of a minority, and one for each group without a majority: "rank 3 (pipeline 1, stage
+// 0, node a2) has another state of layers 2 to 5 than 2 other ranks".
+std::vector<std::string> divergence_lines(const std::vector<Divergence>& found, const RankLayout& layout);
+
+}  // namespace sailor
