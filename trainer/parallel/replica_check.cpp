@@ -13,7 +13,7 @@
 namespace sailor {
 namespace {
 
-constexpr std::size_t kPieceBytes = std::size_t{4} << 20;
+constexpr std::size_t kChunkBytes = std::size_t{4} << 20;
 
 std::string describe(const GradientGroup& group, int num_layers) {
   const auto by_layer = [](const SubShard& a, const SubShard& b) { return a.layer < b.layer; };
@@ -91,11 +91,11 @@ int64_t ReplicaCheck::hash(const Group& group, const ReplicatedState& state) con
   if (!hash) throw std::bad_alloc();
   XXH3_64bits_reset(hash.get());
   const std::shared_ptr<char> staging =
-      device_.asynchronous() ? device_.host_memory(kPieceBytes) : std::shared_ptr<char>();
+      device_.asynchronous() ? device_.host_memory(kChunkBytes) : std::shared_ptr<char>();
   for (const std::span<char> run : memory_of(group, state)) {
     if (!staging) XXH3_64bits_update(hash.get(), run.data(), run.size());
-    for (std::size_t done = 0; staging && done < run.size(); done += kPieceBytes) {
-      const std::size_t bytes = std::min(kPieceBytes, run.size() - done);
+    for (std::size_t done = 0; staging && done < run.size(); done += kChunkBytes) {
+      const std::size_t bytes = std::min(kChunkBytes, run.size() - done);
       device_.copy(staging.get(), run.data() + done, bytes, device_.compute());
       device_.wait(device_.compute());
       XXH3_64bits_update(hash.get(), staging.get(), bytes);
@@ -135,7 +135,7 @@ std::vector<Divergence> ReplicaCheck::compare(const ReplicatedState& state) cons
 
 void ReplicaCheck::copy_from(int root, const Group& group, const ReplicatedState& state) const {
   const Stream stream = device_.compute();
-  const std::shared_ptr<char> piece = device_.device_memory(kPieceBytes);
+  const std::shared_ptr<char> piece = device_.device_memory(kChunkBytes);
   const bool sends = group.communicator->rank() == root;
   // All members divide the same bytes alike, although their runs may differ.
   const std::vector<std::span<char>> runs = memory_of(group, state);
@@ -158,11 +158,11 @@ void ReplicaCheck::copy_from(int root, const Group& group, const ReplicatedState
   };
   for (std::span<char> run : runs) {
     while (!run.empty()) {
-      const std::size_t bytes = std::min(run.size(), kPieceBytes - filled);
+      const std::size_t bytes = std::min(run.size(), kChunkBytes - filled);
       in_piece.push_back(run.first(bytes));
       run = run.subspan(bytes);
       filled += bytes;
-      if (filled == kPieceBytes) flush();
+      if (filled == kChunkBytes) flush();
     }
   }
   if (filled > 0) flush();
