@@ -49,6 +49,7 @@ struct NormFunction : torch::autograd::Function<NormFunction> {
     kernels::norm_forward(norm, place_of_kernels(x));
     context->set_materialize_grads(false);
     context->save_for_backward({adds ? sum : input, weight, mean, scale, bias});
+    context->saved_data["adds"] = adds;
     context->saved_data["offset"] = offset;
     context->saved_data["centred"] = centred;
     context->saved_data["for_weight"] = weight.requires_grad();
@@ -60,8 +61,13 @@ struct NormFunction : torch::autograd::Function<NormFunction> {
     const variable_list saved = context->get_saved_variables();
     const bool for_weight = context->saved_data["for_weight"].toBool(),
                for_bias = context->saved_data["for_bias"].toBool();
+    // The same gradient, if there is an addition: what is used once, autograd need not copy.
+    const auto of_addition = [&](const at::Tensor& gradient) {
+      return context->saved_data["adds"].toBool() ? gradient : Variable();
+    };
     if (!gradients[1].defined())
-      return {gradients[0], gradients[0], Variable(), Variable(), Variable(), Variable(), Variable()};
+      return {gradients[0], of_addition(gradients[0]), Variable(), Variable(), Variable(), Variable(),
+              Variable()};
     const at::Tensor sum = saved[0].contiguous(), for_y = gradients[1].contiguous();
     const at::Tensor for_sum = gradients[0].defined() ? gradients[0].contiguous() : at::Tensor();
     at::Tensor for_x = at::empty_like(sum), weight_gradient, bias_gradient, partial_sums;
@@ -93,7 +99,7 @@ struct NormFunction : torch::autograd::Function<NormFunction> {
     if (for_weight) norm.for_weight = (norm.adds ? weight_sum : weight_gradient).data_ptr();
     if (for_bias) norm.for_bias = (norm.adds ? bias_sum : bias_gradient).data_ptr();
     kernels::norm_backward(norm, place_of_kernels(sum));
-    return {for_x, for_x, weight_gradient, bias_gradient, Variable(), Variable(), Variable()};
+    return {for_x, of_addition(for_x), weight_gradient, bias_gradient, Variable(), Variable(), Variable()};
   }
 };
 

@@ -1,6 +1,5 @@
 #include "tests/bench/trainer/traffic_counter.h"
 
-#include <ATen/ATen.h>
 #include <ATen/SequenceNumber.h>
 
 #include <algorithm>
@@ -15,7 +14,9 @@ void collect(const c10::IValue& value, std::vector<at::Tensor>& tensors) {
   if (value.isTensor()) {
     if (value.toTensor().defined()) tensors.push_back(value.toTensor());
   } else if (value.isTensorList()) {
-    for (const at::Tensor& tensor : value.toTensorVector()) tensors.push_back(tensor);
+    for (const at::Tensor& tensor : value.toTensorVector()) {
+      if (tensor.defined()) tensors.push_back(tensor);
+    }
   } else if (value.isList()) {
     for (const c10::IValue& element : value.toListRef()) collect(element, tensors);
   }
@@ -130,7 +131,7 @@ void TrafficCounter::begin(const at::RecordFunction& function) {
     }
     return;
   }
-  has_children_.push_back(false);
+  operators_.push_back({function.name(), tensors_of(function.inputs())});  // which are gone when it ends
 }
 
 void TrafficCounter::end(const at::RecordFunction& function) {
@@ -138,16 +139,17 @@ void TrafficCounter::end(const at::RecordFunction& function) {
     if (fused_of(function.seqNr())) --inside_;
     return;
   }
-  const bool has_children = has_children_.back();
-  has_children_.pop_back();
-  bool counts = has_children;
-  if (inside_ == 0 && !has_children) {
-    const std::string name = function.name();
-    const int64_t bytes = operator_bytes(name, tensors_of(function.inputs()), tensors_of(function.outputs()));
-    add(name, bytes, 1);
+  const Operator ended = std::move(operators_.back());
+  operators_.pop_back();
+  bool counts = ended.has_children;
+  // Processors clear the result of a sum first.
+  const bool of_sum = !operators_.empty() && operators_.back().name == "aten::sum";
+  if (inside_ == 0 && !ended.has_children && !of_sum) {
+    const int64_t bytes = operator_bytes(ended.name, ended.inputs, tensors_of(function.outputs()));
+    add(ended.name, bytes, 1);
     counts = bytes > 0;
   }
-  if (counts && !has_children_.empty()) has_children_.back() = true;
+  if (counts && !operators_.empty()) operators_.back().has_children = true;
 }
 
 }  // namespace sailor::bench

@@ -5,6 +5,7 @@
 // moves twice as much in three kernels. Views are free.
 #pragma once
 
+#include <ATen/ATen.h>
 #include <ATen/record_function.h>
 
 #include <cstdint>
@@ -38,6 +39,11 @@ class TrafficCounter : public kernels::TrafficRecorder {
   const std::map<std::string, Traffic>& by_name() const { return by_name_; }
 
  private:
+  struct Operator {
+    std::string name;
+    std::vector<at::Tensor> inputs;
+    bool has_children = false;  // an operator within it was counted
+  };
   // A range of autograd's sequence numbers, whose backward is one kernel.
   struct Fused {
     uint64_t first, end;
@@ -50,7 +56,7 @@ class TrafficCounter : public kernels::TrafficRecorder {
 
   at::CallbackHandle handle_;
   int inside_ = 0;                    // kernels and fused backwards that are under way
-  std::vector<bool> has_children_;    // of the operators under way: whether one within them was counted
+  std::vector<Operator> operators_;   // under way
   std::vector<std::string> kernels_;  // under way
   uint64_t first_of_fused_ = 0;
   int64_t bytes_of_fused_ = 0;
