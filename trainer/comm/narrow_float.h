@@ -15,8 +15,12 @@ struct Fp16 {  // IEEE 754's binary16: 5 bits of exponent, largest value 65504
   uint16_t bits = 0;
 };
 
-// Inlined into functions for any vector width.
+// Inlined into functions for any vector width; on devices, too.
+#if defined(__CUDACC__)
+#define SAILOR_ALWAYS_INLINE __host__ __device__ inline
+#else
 #define SAILOR_ALWAYS_INLINE [[gnu::always_inline]] inline
+#endif
 
 SAILOR_ALWAYS_INLINE float widen(Bf16 x) {
   return std::bit_cast<float>(static_cast<uint32_t>(x.bits) << 16);

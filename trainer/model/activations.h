@@ -8,15 +8,10 @@
 
 namespace sailor {
 
-at::Tensor gelu_by_erf(const at::Tensor& x);
-at::Tensor gelu_by_tanh(const at::Tensor& x);  // the approximation of the first transformers
-at::Tensor swish(const at::Tensor& x);         // x sigmoid(x), called SiLU too
-at::Tensor rectified(const at::Tensor& x);     // ReLU
+// f(x), or if gated f(a) b for the pairs (a, b) of neighbours in the last dimension, which halves it.
+at::Tensor activated(const at::Tensor& x, Activation activation, bool gated);
 
 // cap tanh(x / cap): x near 0, and never beyond the cap.
 at::Tensor soft_capped(const at::Tensor& x, double cap);
-
-using ActivationFunction = at::Tensor (*)(const at::Tensor& x);
-ActivationFunction activation_of(Activation activation);
 
 }  // namespace sailor

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "trainer/kernels/traffic.h"
 #include "trainer/model/element_types.h"
 #include "trainer/model/matrix_product.h"
 #include "trainer/model/torch_compat.h"
@@ -73,20 +74,16 @@ struct CappedAttention : torch::autograd::Function<CappedAttention> {
 
 }  // namespace
 
-Heads split_heads(const at::Tensor& qkv, int64_t heads, int64_t kv_heads) {
-  const int64_t batch = qkv.size(0), tokens = qkv.size(1), queries = heads / kv_heads;
-  const int64_t size = qkv.size(2) / (heads + 2 * kv_heads);
-  // [batch][kv head][query, ..., key, value][token][size]
-  const at::Tensor parts = qkv.view({batch, tokens, kv_heads, queries + 2, size}).permute({0, 2, 3, 1, 4});
-  return {parts.narrow(2, 0, queries).reshape({batch, heads, tokens, size}), parts.select(2, queries),
-          parts.select(2, queries + 1)};
-}
-
 at::Tensor merge_heads(const at::Tensor& mixed) {
+  // Attention kernels of devices write token by token: there it is a view.
+  const kernels::RecordedKernel kernel("merge", 0, 0);
   return mixed.transpose(1, 2).reshape({mixed.size(0), mixed.size(2), mixed.size(1) * mixed.size(3)});
 }
 
 at::Tensor attend(const Heads& heads, double scale, int64_t window, double soft_cap) {
+  const kernels::RecordedKernel kernel("attention",
+                                       (2 * heads.query.numel() + heads.key.numel() + heads.value.numel()) *
+                                           static_cast<int64_t>(heads.query.element_size()));
   if (needs_fp32_products(heads.query)) {
     const Heads wide = {heads.query.to(at::kFloat), heads.key.to(at::kFloat), heads.value.to(at::kFloat)};
     return attend(wide, scale, window, soft_cap).to(heads.query.scalar_type());

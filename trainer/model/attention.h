@@ -6,16 +6,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "trainer/model/heads.h"
+
 namespace sailor {
 
-// [batch, heads, tokens, head size]; keys and values may have fewer heads than queries.
-struct Heads {
-  at::Tensor query, key, value;
-};
-
-// `qkv` is [batch, tokens, rows] with rows ordered [key and value head][its query heads, key, value][head
-// size]; without grouped queries that is [head][query, key, value].
-Heads split_heads(const at::Tensor& qkv, int64_t heads, int64_t kv_heads);
 // Back to [batch, tokens, heads * head size].
 at::Tensor merge_heads(const at::Tensor& mixed);
 

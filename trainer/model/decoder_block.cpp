@@ -30,7 +30,7 @@ DecoderBlock::DecoderBlock(ParameterMaker make)
       score_scale_(make.model().score_scale()),
       soft_cap_(make.model().attention_soft_cap),
       window_(make.model().attends_locally(make.layer()) ? make.model().attention_window : 0),
-      activation_(activation_of(make.model().activation)),
+      activation_(make.model().activation),
       rotary_(rotary_of(make)),
       norm1_(make, "norm1"),
       qkv_(make, "qkv"),
@@ -49,19 +49,26 @@ at::Tensor DecoderBlock::added(const at::Tensor& result, const NormLayer& norm, 
 }
 
 at::Tensor DecoderBlock::forward(const at::Tensor& x, const Batch& batch) {
-  const at::Tensor normed = norm1_(x);
+  const NormedStream first = norm1_.after_adding(x, {});
   const at::Tensor attended =
-      x + added(attention(normed, batch), norm1_after_, batch, DropoutSite::attention);
-  const at::Tensor mlp_reads = shared_norm_ ? normed : norm2_(parallel_ ? x : attended);
-  return attended + added(mlp(mlp_reads), norm2_after_, batch, DropoutSite::mlp);
+      added(attention(first.normed, batch), norm1_after_, batch, DropoutSite::attention);
+  if (!parallel_) {
+    const NormedStream second = norm2_.after_adding(first.stream, attended);
+    return second.stream + added(mlp(second.normed), norm2_after_, batch, DropoutSite::mlp);
+  }
+  const NormedStream second = shared_norm_ ? first : norm2_.after_adding(first.stream, {});
+  return second.stream + attended + added(mlp(second.normed), norm2_after_, batch, DropoutSite::mlp);
 }
 
 at::Tensor DecoderBlock::attention(const at::Tensor& x, const Batch& batch) const {
-  Heads heads = split_heads(qkv_(x), heads_, kv_heads_);
-  query_key_norm_.apply(heads.query, heads.key);
   const int64_t first = batch.past ? batch.past->tokens() : 0;
-  heads.query = rotary_.rotate(heads.query, first);
-  heads.key = rotary_.rotate(heads.key, first);
+  const bool at_once = !query_key_norm_.is_there();
+  Heads heads = split_heads(qkv_(x), heads_, kv_heads_, at_once ? rotary_ : RotaryTable(), first);
+  if (!at_once) {
+    query_key_norm_.apply(heads.query, heads.key);
+    heads.query = rotary_.rotate(heads.query, first);
+    heads.key = rotary_.rotate(heads.key, first);
+  }
   if (batch.past)
     return proj_(
         merge_heads(attend_to_past(batch.past->extended(layer_, heads), score_scale_, window_, soft_cap_)));
@@ -70,10 +77,7 @@ at::Tensor DecoderBlock::attention(const at::Tensor& x, const Batch& batch) cons
 }
 
 at::Tensor DecoderBlock::mlp(const at::Tensor& x) const {
-  const at::Tensor up = up_(x);
-  if (!gated_) return down_(activation_(up));
-  const at::Tensor pairs = up.view({up.size(0), up.size(1), up.size(2) / 2, 2});
-  return down_(activation_(pairs.select(3, 0)) * pairs.select(3, 1));
+  return down_(activated(up_(x), activation_, gated_));
 }
 
 }  // namespace sailor

@@ -35,7 +35,7 @@ class DecoderBlock : public Layer {
   int64_t heads_, kv_heads_;  // of this rank
   double score_scale_, soft_cap_;
   int64_t window_;
-  at::Tensor (*activation_)(const at::Tensor&);
+  Activation activation_;
   RotaryTable rotary_;
   // In the order of the list of parameters.
   NormLayer norm1_;

@@ -4,12 +4,18 @@
 #include <stdexcept>
 #include <string>
 
+#include "trainer/kernels/traffic.h"
+
 #if defined(SAILOR_ONEDNN)
 #include <oneapi/dnnl/dnnl.h>
 #endif
 
 namespace sailor {
 namespace {
+
+int64_t nbytes(const at::Tensor& tensor) {
+  return static_cast<int64_t>(tensor.nbytes());
+}
 
 bool processor_has_bf16_products() {
 #if defined(__x86_64__)
@@ -85,6 +91,9 @@ bool needs_fp32_products(const at::Tensor& x) {
 }
 
 at::Tensor matrix_product(const at::Tensor& a, const at::Tensor& b, const at::Tensor& bias) {
+  const kernels::RecordedKernel kernel(
+      "matrix product",
+      nbytes(a) + nbytes(b) + a.size(0) * b.size(1) * static_cast<int64_t>(a.element_size()));
   if (needs_fp32_products(a) && needs_fp32_products(b)) {
     const at::Tensor wide_bias = bias.defined() ? bias.to(at::kFloat) : bias;
     return matrix_product(a.to(at::kFloat), b.to(at::kFloat), wide_bias).to(a.scalar_type());
@@ -98,6 +107,7 @@ at::Tensor matrix_product(const at::Tensor& a, const at::Tensor& b, const at::Te
 }
 
 void add_matrix_product(at::Tensor& sum, const at::Tensor& a, const at::Tensor& b) {
+  const kernels::RecordedKernel kernel("added matrix product", nbytes(a) + nbytes(b) + 2 * nbytes(sum));
   if (needs_fp32_products(a) && needs_fp32_products(b) && needs_fp32_products(sum)) {
     at::Tensor wide_sum = sum.to(at::kFloat);
     add_matrix_product(wide_sum, a.to(at::kFloat), b.to(at::kFloat));

@@ -9,6 +9,10 @@
 
 namespace sailor {
 
+struct NormedStream {
+  at::Tensor stream, normed;
+};
+
 // layer: (x - mean) / sqrt(variance + epsilon) * weight + bias; rms: x / sqrt(mean of squares + epsilon) *
 // weight, or zero-centred * (1 + weight). Without a weight it does nothing.
 struct NormLayer {
@@ -20,12 +24,16 @@ struct NormLayer {
   // Takes `NAME.weight` and, of a layer norm, `NAME.bias`, if the layer has them.
   NormLayer(ParameterMaker& make, const std::string& name);
   bool is_there() const { return weight.defined(); }
-  at::Tensor operator()(const at::Tensor& x) const;
+  at::Tensor operator()(const at::Tensor& x) const { return after_adding(x, {}).normed; }
+  // The residual stream x + addition (undefined: x), and its norm, in one pass each way. What else reads the
+  // stream reads this one: then its gradient is added in the same pass.
+  NormedStream after_adding(const at::Tensor& x, const at::Tensor& addition) const;
 };
 
-// x / sqrt(mean of squares + epsilon) * weight. With `tp` the last dimension is split over its members in
+// x / sqrt(mean of squares + epsilon) * weight, or if zero-centred * (1 + weight). `weight` may be in fp32
+// where x has 16 bits. With `tp` the last dimension is split over its members in
 // equal parts, of x and of the weight, and the mean is that of all parts.
-at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double epsilon,
+at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, bool zero_centred, double epsilon,
                     Communicator* tp = nullptr);
 
 // The norms of queries and keys after the split into heads (ModelSpec::qk_norm).
@@ -33,6 +41,7 @@ class QueryKeyNorm {
  public:
   // Takes `query_norm.weight` and `key_norm.weight` if the layer has them.
   explicit QueryKeyNorm(ParameterMaker& make);
+  bool is_there() const { return kind_ != QkNorm::none; }
   // `query` and `key` are [batch, heads, tokens, head size].
   void apply(at::Tensor& query, at::Tensor& key) const;
 

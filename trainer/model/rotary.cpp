@@ -4,7 +4,8 @@
 #include <cmath>
 #include <numbers>
 #include <string>
-#include <vector>
+
+#include "trainer/model/heads.h"
 
 namespace sailor {
 namespace {
@@ -98,15 +99,7 @@ RotaryTable::RotaryTable(const LayerContext& context, bool local) {
 }
 
 at::Tensor RotaryTable::rotate(const at::Tensor& x, int64_t first) const {
-  if (!cosine.defined()) return x;
-  const int64_t half = cosine.size(1), tokens = x.size(2), rest = x.size(3) - 2 * half;
-  const at::Tensor c = cosine.narrow(0, first, tokens), s = sine.narrow(0, first, tokens);
-  const int64_t step = interleaved ? 2 : 1, second = interleaved ? 1 : half;
-  const at::Tensor a = x.slice(3, 0, step * half, step), b = x.slice(3, second, second + step * half, step);
-  std::vector<at::Tensor> parts = {a * c - b * s, b * c + a * s};
-  if (interleaved) parts = {at::stack(parts, 4).flatten(3)};
-  if (rest > 0) parts.push_back(x.narrow(3, 2 * half, rest));
-  return at::cat(parts, 3);
+  return is_there() ? turned_heads(x, *this, first) : x;
 }
 
 }  // namespace sailor

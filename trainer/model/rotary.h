@@ -32,6 +32,7 @@ struct RotaryTable {
   RotaryTable(const LayerContext& context, bool local);
   // `x` is [batch, heads, tokens, head size], of tokens from index `first` on, none beyond the table.
   at::Tensor rotate(const at::Tensor& x, int64_t first = 0) const;
+  bool is_there() const { return cosine.defined(); }
 };
 
 }  // namespace sailor

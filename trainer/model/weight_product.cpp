@@ -14,13 +14,6 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Variable;
 using torch::autograd::variable_list;
 
-// Where the gradient of a weight is accumulated in place; undefined where autograd has to look after it.
-at::Tensor accumulated_gradient(const at::Tensor& weight) {
-  if (!weight.is_leaf()) return {};
-  const at::Tensor& gradient = weight.grad();
-  return gradient.defined() && gradient.scalar_type() == weight.scalar_type() ? gradient : at::Tensor();
-}
-
 // Communicators outlive every graph that uses them. 0 = alone.
 int64_t handle_of(Communicator* tp) {
   return tp && tp->size() > 1 ? reinterpret_cast<int64_t>(tp) : 0;
@@ -112,6 +105,12 @@ struct RowsOfTable : torch::autograd::Function<RowsOfTable> {
 };
 
 }  // namespace
+
+at::Tensor accumulated_gradient(const at::Tensor& weight) {
+  if (!weight.is_leaf()) return {};
+  const at::Tensor& gradient = weight.grad();
+  return gradient.defined() && gradient.scalar_type() == weight.scalar_type() ? gradient : at::Tensor();
+}
 
 at::Tensor product_by_outputs(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
                               Communicator* tp) {

@@ -21,6 +21,9 @@ at::Tensor product_by_outputs(const at::Tensor& x, const at::Tensor& weight, con
 at::Tensor product_by_inputs(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
                              Communicator* tp);
 
+// Where the gradient of a weight is accumulated in place; undefined where autograd has to look after it.
+at::Tensor accumulated_gradient(const at::Tensor& weight);
+
 // Rows of `table` [rows, columns] by int64 ids of any shape.
 at::Tensor rows_of_table(const at::Tensor& table, const at::Tensor& ids);
 

@@ -1,0 +1,75 @@
+// Elements of tensors in plain memory, as kernels read and write them: 16-bit ones are computed with in fp32.
+#pragma once
+
+#include <cstdint>
+
+#include "trainer/comm/narrow_float.h"
+
+// A function of kernels: it runs on a device, and on processors it is inlined into loops for any vectors.
+#if defined(__CUDACC__)
+#define SAILOR_KERNEL __host__ __device__ inline
+#else
+#define SAILOR_KERNEL [[gnu::always_inline]] inline
+#endif
+
+namespace sailor::kernels {
+
+enum class Element { f32, f64, bf16, f16 };
+
+template <class T>
+struct ComputedIn {
+  using Type = float;
+};
+template <>
+struct ComputedIn<double> {
+  using Type = double;
+};
+template <class T>
+using Computed = typename ComputedIn<T>::Type;
+
+SAILOR_KERNEL float load(float x) {
+  return x;
+}
+SAILOR_KERNEL double load(double x) {
+  return x;
+}
+SAILOR_KERNEL float load(Bf16 x) {
+  return widen(x);
+}
+SAILOR_KERNEL float load(Fp16 x) {
+  return widen(x);
+}
+
+SAILOR_KERNEL void store(float x, float& place) {
+  place = x;
+}
+SAILOR_KERNEL void store(double x, double& place) {
+  place = x;
+}
+SAILOR_KERNEL void store(float x, Bf16& place) {
+  narrow(x, place);
+}
+SAILOR_KERNEL void store(float x, Fp16& place) {
+  narrow(x, place);
+}
+
+// Calls work(T()) for the type of the elements.
+template <class Work>
+void with_element(Element type, const Work& work) {
+  switch (type) {
+    case Element::f32:
+      return work(float());
+    case Element::f64:
+      return work(double());
+    case Element::bf16:
+      return work(Bf16());
+    case Element::f16:
+      return work(Fp16());
+  }
+}
+
+inline int64_t bytes_of(Element type) {
+  return type == Element::f64 ? 8 : type == Element::f32 ? 4 : 2;
+}
+
+}  // namespace sailor::kernels
