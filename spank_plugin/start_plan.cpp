@@ -17,6 +17,9 @@ namespace sailor {
 namespace {
 
 constexpr size_t kMostAnswers = 4;  // of Slurm, one RPC each
+// Slurm's answer may be late: it lets running jobs end in groups, and looks only after each whether the new
+// job fits. A group spans 30 s, the next 60 s, 120 s and so on: never more than the wait so far and 30 s.
+constexpr double kLateAnswer = 2, kLateAnswer_s = 60;
 
 // Are there starts to choose from?
 bool has_choice(const SubmitOptions& options, const JobSpec& job, const NodeWishes& wishes,
@@ -88,20 +91,22 @@ class StartChooser {
     return std::move(*best);
   }
 
-  // The later of Slurm's answer, which ignores the queue, and the estimate, which does not.
+  // The estimate, which knows limits and the queue, unless Slurm's answer is so late that it knows more. It
+  // ignores the queue.
   std::optional<double> wait_of(const StartOption& option, bool by_name) {
     std::map<std::string, std::vector<std::string>> by_partition;
     for (const std::string& name : node_names(option.candidate.plan))
       by_partition[option.snapshot.find(name)->partition].push_back(name);
     if (answers_ + by_partition.size() > kMostAnswers) return std::nullopt;
-    double wait_s = option.start.wait_s;
+    double slurm_s = 0;
     for (const auto& [partition, nodes] : by_partition) {
       ++answers_;
       const std::optional<int64_t> start = ask_(partition, by_name ? nodes : alike(nodes), nodes.size());
       if (!start) return std::nullopt;
-      wait_s = std::max(wait_s, static_cast<double>(*start - inputs_.snapshot.time_s.value_or(*start)));
+      slurm_s = std::max(slurm_s, static_cast<double>(*start - inputs_.snapshot.time_s.value_or(*start)));
     }
-    return wait_s;
+    const double wait_s = option.start.wait_s;
+    return slurm_s > kLateAnswer * wait_s + kLateAnswer_s ? slurm_s : wait_s;
   }
 
   // The nodes of the partition that are of the same kinds as these.
