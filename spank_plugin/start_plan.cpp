@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 #include <tuple>
@@ -17,10 +18,6 @@ namespace sailor {
 namespace {
 
 constexpr size_t kMostAnswers = 4;  // of Slurm, one RPC each
-// Slurm's answer may be late: it lets running jobs end in groups, and looks only after each whether the new
-// job fits. A group spans 30 s, the next 60 s, 120 s and so on: never more than the wait so far and 30 s.
-constexpr double kLateAnswer = 2, kLateAnswer_s = 60;
-
 // Are there starts to choose from?
 bool has_choice(const SubmitOptions& options, const JobSpec& job, const NodeWishes& wishes,
                 const LiveCluster& cluster) {
@@ -91,22 +88,31 @@ class StartChooser {
     return std::move(*best);
   }
 
-  // The estimate, which knows limits and the queue, unless Slurm's answer is so late that it knows more. It
-  // ignores the queue.
+  // The later of the estimate and Slurm's answer, which ignores the queue, but may know more than limits.
   std::optional<double> wait_of(const StartOption& option, bool by_name) {
     std::map<std::string, std::vector<std::string>> by_partition;
     for (const std::string& name : node_names(option.candidate.plan))
       by_partition[option.snapshot.find(name)->partition].push_back(name);
     if (answers_ + by_partition.size() > kMostAnswers) return std::nullopt;
-    double slurm_s = 0;
+    double wait_s = option.start.wait_s;
     for (const auto& [partition, nodes] : by_partition) {
       ++answers_;
       const std::optional<int64_t> start = ask_(partition, by_name ? nodes : alike(nodes), nodes.size());
       if (!start) return std::nullopt;
-      slurm_s = std::max(slurm_s, static_cast<double>(*start - inputs_.snapshot.time_s.value_or(*start)));
+      const auto slurm_s = static_cast<double>(*start - inputs_.snapshot.time_s.value_or(*start));
+      if (!is_end_of_job(slurm_s)) wait_s = std::max(wait_s, slurm_s);
     }
-    const double wait_s = option.start.wait_s;
-    return slurm_s > kLateAnswer * wait_s + kLateAnswer_s ? slurm_s : wait_s;
+    return wait_s;
+  }
+
+  // To answer, Slurm lets running jobs end one after the other, but looks only now and then whether the new
+  // job fits: then the answer is the end of a later one. The estimate knows these ends.
+  bool is_end_of_job(double time_s) const {
+    constexpr double kSame_s = 2;
+    return std::any_of(inputs_.snapshot.busy.begin(), inputs_.snapshot.busy.end(), [&](const BusyNode& busy) {
+      const std::optional<double> end_s = busy.free_in_s ? busy.free_in_s : busy.jobs_end_in_s;
+      return end_s && std::abs(*end_s - time_s) <= kSame_s;
+    });
   }
 
   // The nodes of the partition that are of the same kinds as these.

@@ -71,14 +71,11 @@ int64_t minutes_of(double trace_s) {
 }
 
 // Jobs of others, also of the time before the minutes: what still runs then if all started at once.
-void draw_others(const Options& options, const std::vector<NodeKind>& kinds, double gpus,
-                 std::vector<BusyJob>& jobs) {
-  const double longest_s = kLongestShare * options.length_s() * kCompression;
-  std::vector<TraceJob> trace = load_trace(options.jobs);
-  for (TraceJob& job : trace) job.duration_s = std::min(job.duration_s, longest_s);
+std::vector<BusyJob> draw_others(const Options& options, const std::vector<TraceJob>& trace,
+                                 const std::vector<NodeKind>& kinds, double longest_s, double gpu_s) {
   const double end_s = options.length_s() * kCompression;
-  for (const BackgroundJob& from :
-       draw_background(trace, kinds, gpus * (end_s + longest_s), -longest_s, end_s, options.seed)) {
+  std::vector<BusyJob> jobs;
+  for (const BackgroundJob& from : draw_background(trace, kinds, gpu_s, -longest_s, end_s, options.seed)) {
     const auto ran_s = static_cast<double>(std::max<int64_t>(0, -from.submit_s));
     const double left_s = static_cast<double>(from.duration_s) - ran_s;
     if (left_s <= 0) continue;
@@ -86,6 +83,26 @@ void draw_others(const Options& options, const std::vector<NodeKind>& kinds, dou
     jobs.push_back({from.submit_s < 0 ? "running" : "other",
                     std::max(0.0, static_cast<double>(from.submit_s) / kCompression), left_s / kCompression,
                     minutes_of(limit_s), from.nodes, kinds[from.kind].gpu_type});
+  }
+  return jobs;
+}
+
+// Adds jobs until they offer these GPUs within the minutes: in so short a time, a few long jobs decide that.
+std::vector<BusyJob> draw_others(const Options& options, const std::vector<NodeKind>& kinds, double gpus) {
+  const double longest_s = kLongestShare * options.length_s() * kCompression;
+  std::vector<TraceJob> trace = load_trace(options.jobs);
+  for (TraceJob& job : trace) job.duration_s = std::min(job.duration_s, longest_s);
+  const double all_s = gpus * (options.length_s() * kCompression + longest_s);
+  constexpr double kStep = 0.01, kMost = 10;
+  for (double part = kStep;; part += kStep) {
+    std::vector<BusyJob> jobs = draw_others(options, trace, kinds, longest_s, part * all_s);
+    double offered_s = 0;
+    for (const BusyJob& job : jobs) {
+      const auto kind = std::find_if(kinds.begin(), kinds.end(),
+                                     [&](const NodeKind& of) { return of.gpu_type == job.partition; });
+      offered_s += std::min(job.duration_s, options.length_s() - job.submit_s) * job.nodes * kind->gpus;
+    }
+    if (offered_s >= gpus * options.length_s() || part > kMost) return jobs;
   }
 }
 
@@ -121,8 +138,7 @@ int run(const Options& options) {
     throw InputError(
         fmt::format("--iterations: {} partitions, not {}", kinds.size(), options.iterations_s.size()));
   const double offered = options.load * gpus_of(kinds);
-  std::vector<BusyJob> jobs;
-  draw_others(options, kinds, (trains ? 1 - kTrainingShare : 1) * offered, jobs);
+  std::vector<BusyJob> jobs = draw_others(options, kinds, (trains ? 1 - kTrainingShare : 1) * offered);
   if (trains) draw_trainings(options, kinds, kTrainingShare * offered, jobs);
   std::stable_sort(jobs.begin(), jobs.end(),
                    [](const BusyJob& a, const BusyJob& b) { return a.submit_s < b.submit_s; });
