@@ -88,7 +88,7 @@ class StartChooser {
     return std::move(*best);
   }
 
-  // The later of the estimate and Slurm's answer, which ignores the queue, but may know more than limits.
+  // The estimate, or Slurm's answer if that is so late that it knows more than limits. It ignores the queue.
   std::optional<double> wait_of(const StartOption& option, bool by_name) {
     std::map<std::string, std::vector<std::string>> by_partition;
     for (const std::string& name : node_names(option.candidate.plan))
@@ -100,7 +100,9 @@ class StartChooser {
       const std::optional<int64_t> start = ask_(partition, by_name ? nodes : alike(nodes), nodes.size());
       if (!start) return std::nullopt;
       const auto slurm_s = static_cast<double>(*start - inputs_.snapshot.time_s.value_or(*start));
-      if (!is_end_of_job(slurm_s)) wait_s = std::max(wait_s, slurm_s);
+      constexpr double kLate = 2, kLate_s = 60;
+      if (slurm_s > kLate * option.start.wait_s + kLate_s && !is_end_of_job(slurm_s))
+        wait_s = std::max(wait_s, slurm_s);
     }
     return wait_s;
   }

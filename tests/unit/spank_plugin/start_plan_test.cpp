@@ -109,6 +109,8 @@ TEST_F(StartPlanTest, SlurmsAnswerMayBeTheEndOfALaterJob) {
   busy.push_back(other);
   answer_s = 7200;
   EXPECT_THAT(plan().table, HasSubstr("starts: wait 10 min for "));
+  answer_s = 1200;  // about as late as the wait is long
+  EXPECT_THAT(plan().table, HasSubstr("starts: wait 10 min for "));
   answer_s = 7000;  // something else holds the job
   EXPECT_THAT(plan().table, testing::Not(HasSubstr("wait 10 min for ")));
 }
