@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 #include <tuple>
@@ -88,7 +89,7 @@ class StartChooser {
     return std::move(*best);
   }
 
-  // The later of Slurm's answer, which ignores the queue, and the estimate, which does not.
+  // The estimate, or Slurm's answer if that is so late that it knows more than limits. It ignores the queue.
   std::optional<double> wait_of(const StartOption& option, bool by_name) {
     std::map<std::string, std::vector<std::string>> by_partition;
     for (const std::string& name : node_names(option.candidate.plan))
@@ -99,9 +100,22 @@ class StartChooser {
       ++answers_;
       const std::optional<int64_t> start = ask_(partition, by_name ? nodes : alike(nodes), nodes.size());
       if (!start) return std::nullopt;
-      wait_s = std::max(wait_s, static_cast<double>(*start - inputs_.snapshot.time_s.value_or(*start)));
+      const auto slurm_s = static_cast<double>(*start - inputs_.snapshot.time_s.value_or(*start));
+      constexpr double kLate = 2, kLate_s = 60;
+      if (slurm_s > kLate * option.start.wait_s + kLate_s && !is_end_of_job(slurm_s))
+        wait_s = std::max(wait_s, slurm_s);
     }
     return wait_s;
+  }
+
+  // To answer, Slurm lets running jobs end one after the other, but looks only now and then whether the new
+  // job fits: then the answer is the end of a later one. The estimate knows these ends.
+  bool is_end_of_job(double time_s) const {
+    constexpr double kSame_s = 2;
+    return std::any_of(inputs_.snapshot.busy.begin(), inputs_.snapshot.busy.end(), [&](const BusyNode& busy) {
+      const std::optional<double> end_s = busy.free_in_s ? busy.free_in_s : busy.jobs_end_in_s;
+      return end_s && std::abs(*end_s - time_s) <= kSame_s;
+    });
   }
 
   // The nodes of the partition that are of the same kinds as these.

@@ -4,6 +4,7 @@ usage() {
   cat <<'TEXT'
 usage: tests/cluster.sh up [--nodes N] [--user NAME] [--umbrella] [--switches N] [--apart NODE]
                            [--strict] [--accounts] [--build DIR]
+       tests/cluster.sh fill FILE
        tests/cluster.sh down
        tests/cluster.sh env
 
@@ -26,6 +27,9 @@ up    starts munge, slurmctld and one slurmd per node, waits until all nodes are
                     and low (preemptible). Exit status 77 if slurmdbd or mariadb-server are not installed
                     or do not work together
       --build DIR   directory of spank_sailor.so and the programs. Default: build/ of this repository
+fill  submits the jobs of others in FILE at their times, and returns after the last one. FILE is printed by
+          busy_workload --jobs TRACE.csv --nodes $SAILOR_CLUSTER_DIR/etc/nodes.txt --load 0.95 --minutes 30
+      which draws them from a measured trace, with time compressed. The log of ended jobs is log/jobs.log
 down  ends the jobs and daemons, and removes the directory
 env   prints the exports of a running cluster again
 
@@ -37,7 +41,7 @@ verb=${1:-}
 [ $# -gt 0 ] && shift
 for argument; do case $argument in -h | --help) usage; exit 0 ;; esac; done
 case $verb in
-  up | down) exec "$here/$verb.sh" "$@" ;;
+  up | fill | down) exec "$here/$verb.sh" "$@" ;;
   env) . "$here/common.sh"; exec cat "$cluster_dir/exports" ;;
   -h | --help | help) usage ;;
   *) usage >&2; exit 2 ;;

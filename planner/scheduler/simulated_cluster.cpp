@@ -413,6 +413,7 @@ void SimulatedCluster::preempt(Job& job) {
   if (partition.grace_s > 0) {
     if (now_s_ + partition.grace_s >= job.ends_s) return;  // it is done by then
     job.ends_s = now_s_ + partition.grace_s;
+    job.seen.end_s = job.ends_s;
     job.end_state = again ? JobState::pending : JobState::preempted;
   } else if (again) {
     wait_again(job);

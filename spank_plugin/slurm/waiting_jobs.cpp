@@ -3,29 +3,29 @@
 #include <algorithm>
 
 #include "planner/spec/name_list.h"
+#include "spank_plugin/slurm/queue_starts.h"
 
 namespace sailor {
-namespace {
-
-std::optional<double> own_limit_s(const SlurmPartition& partition) {
-  return partition.default_time_s ? partition.default_time_s : partition.max_time_s;
-}
-
-}  // namespace
 
 std::vector<WaitingJob> waiting_jobs(const SlurmView& view) {
   constexpr size_t kMost = 200;
+  const std::vector<std::optional<QueueStart>> starts = queue_starts(view, kMost);
   std::vector<WaitingJob> jobs;
-  for (const SlurmWaitingJob& from : view.queue) {
-    if (jobs.size() == kMost) break;
+  for (size_t i = 0; i < starts.size(); ++i) {
+    const SlurmWaitingJob& from = view.queue[i];
     const auto partition =
         std::find_if(view.partitions.begin(), view.partitions.end(),
                      [&](const SlurmPartition& other) { return other.name == from.partition; });
     if (partition == view.partitions.end()) continue;
     WaitingJob job{.nodes = from.nodes, .names = from.names, .partition = from.partition};
-    if (from.start) job.start_in_s = static_cast<double>(std::max<int64_t>(0, *from.start - view.now));
+    if (starts[i]) {
+      job.names = starts[i]->nodes;
+      job.start_in_s = starts[i]->wait_s;
+    } else if (from.start) {
+      job.start_in_s = static_cast<double>(std::max<int64_t>(0, *from.start - view.now));
+    }
     job.is_new = from.reason == WaitReason::none_yet;
-    job.limit_s = from.limit_s ? from.limit_s : own_limit_s(*partition);
+    job.limit_s = from.limit_s ? from.limit_s : default_limit_s(*partition);
     // Nodes can be in several partitions, of which snapshots have one.
     if (job.names.empty() && job.nodes < static_cast<int>(partition->nodes.size()))
       job.names = partition->nodes;
@@ -39,7 +39,7 @@ std::optional<double> job_length_s(const SlurmView& view, const PartitionWishes&
   std::optional<double> length_s;
   for (const SlurmPartition& partition : view.partitions) {
     if (!wishes.partitions.empty() && !contains(wishes.partitions, partition.name)) continue;
-    if (const auto own = own_limit_s(partition)) length_s = std::min(length_s.value_or(*own), *own);
+    if (const auto own = default_limit_s(partition)) length_s = std::min(length_s.value_or(*own), *own);
   }
   return length_s;
 }

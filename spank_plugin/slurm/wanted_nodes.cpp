@@ -6,12 +6,10 @@
 #include <set>
 #include <string>
 
-#include "planner/spec/error.h"
 #include "planner/spec/name_list.h"
 #include "spank_plugin/slurm/commands/command_lines.h"
-#include "spank_plugin/slurm/feature_expression.h"
-#include "spank_plugin/slurm/live_cluster.h"
 #include "spank_plugin/slurm/node_use.h"
+#include "spank_plugin/slurm/usable_nodes.h"
 
 namespace sailor {
 namespace {
@@ -47,11 +45,8 @@ struct Choice {
 
 class Allotment {
  public:
-  explicit Allotment(const SlurmView& view) : view_(view), after_(view.nodes) {
+  explicit Allotment(const SlurmView& view) : view_(view), after_(view.nodes), usable_(view) {
     forget_job(after_, view.helper_shares);
-    for (const SlurmPartition& partition : view.partitions) {
-      for (const std::string& node : partition.nodes) partitions_of_[node].push_back(&partition);
-    }
   }
 
   std::vector<WantedNode> collect() {
@@ -81,7 +76,7 @@ class Allotment {
     size_t required = 0;
     for (size_t i = 0; i < view_.nodes.size(); ++i) {
       const SlurmNode& node = view_.nodes[i];
-      const std::optional<NodeNeeds> needs = needs_of(part, node);
+      const std::optional<NodeNeeds> needs = usable_.needs_of(part, node);
       if (!needs) continue;
       choice.usable.insert(node.name);
       if (taken_.contains(node.name) || choice.nodes.contains(node.name)) continue;
@@ -105,41 +100,9 @@ class Allotment {
     choice.starts = choice.starts && missing == 0 && required == part.required.size();
   }
 
-  // Nothing if the part can never use the node.
-  std::optional<NodeNeeds> needs_of(const SlurmWaitingJob& part, const SlurmNode& node) const {
-    const auto partitions = partitions_of_.find(node.name);
-    if (partitions == partitions_of_.end() || state_obstacle(node.state)) return std::nullopt;
-    if (contains(part.excluded, node.name) || !has_features(node, part.features)) return std::nullopt;
-    for (const SlurmPartition* partition : partitions->second) {
-      if (!contains(part.partitions, partition->name)) continue;
-      NodeNeeds needs = part.needs;
-      needs.whole = needs.whole || partition->whole_nodes;
-      return has_gpus(node, needs) ? std::optional(needs) : std::nullopt;
-    }
-    return std::nullopt;
-  }
-
-  static bool has_features(const SlurmNode& node, const std::string& expression) {
-    try {
-      return expression.empty() || satisfies(node.features, expression);
-    } catch (const InputError&) {  // a form about several nodes
-      return false;
-    }
-  }
-
-  // Even if all are in use.
-  static bool has_gpus(const SlurmNode& node, const NodeNeeds& needs) {
-    const std::vector<NodeGpus> gpus = gpus_of(node);
-    return std::all_of(needs.gpus.begin(), needs.gpus.end(), [&](const auto& need) {
-      return std::any_of(gpus.begin(), gpus.end(), [&](const NodeGpus& of_type) {
-        return names_gpus(need.first, of_type) && of_type.count >= need.second;
-      });
-    });
-  }
-
   const SlurmView& view_;
   std::vector<SlurmNode> after_;  // without the helper jobs
-  std::map<std::string, std::vector<const SlurmPartition*>> partitions_of_;
+  const UsableNodes usable_;
   std::set<std::string> taken_;  // by jobs that were considered
 };
 

@@ -72,6 +72,8 @@ hold v1
 next=$held
 expect "the helper job is preempted" contains "$(scontrol show job -o "$helper")" "PreemptTime=20"
 expect "its node is told to leave" more_events leaving 0
+grace_s=$(field "$(last_event leaving)" grace_s)
+expect "with the grace time of its QOS ($grace_s s)" awk "BEGIN { exit !($grace_s > 26 && $grace_s <= 30) }"
 expect "training goes on without it" wait_until 40 more_events resumed "$resumed"
 expect "on 4 ranks" equal "$(field "$(last_event running)" ranks)" 4
 expect "no step is lost" equal "$(steps_lost)" 0

@@ -110,6 +110,31 @@ ranks=$(ranks_on v1)
 expect "and may open them" equal "$(devices_of "${ranks%%$'\n'*}" v1)" "0 2"
 free_all
 
+# Jobs that start later, and a full cluster. What they need is free then, and nothing else is taken.
+run sbatch -p all -w a2 -n1 -c8 --mem=1000 --gres=gpu:a100:3 -o /dev/null --wrap 'sleep 15'
+first=$(job_submitted)
+wait_until 20 job_runs "$first"
+since=$(date +%s)
+planned -w a2 --sailor-max-gpus=A100-40=1 --dependency=afterok:"$first" --begin=now+5 -o /dev/null body.sh
+expect "--begin and --dependency: submitted" equal "$rc" 0
+contains "$err" "starts the job later" || not_ok "and said"
+sleep 7
+expect "it waits for the other job" equal "$(squeue -h -j "$(job_submitted)" -o '%T %r')" "PENDING Dependency"
+expect "then it starts" submitted
+expect "after it" test "$(date +%s)" -ge $((since + 10))
+expect "with one GPU" contains "$(gres_of_job "$job")" "a2 gpu:a100:1("
+free_all
+run sbatch -p all -w a2,v2 -N2 --exclusive -t 1 -o /dev/null --wrap 'sleep 50'
+wait_until 20 job_runs "$(job_submitted)"
+planned -w a2,v2 --sailor-wait=none -t 5 body.sh
+expect "full: no plan without waiting" equal "$rc" 3
+planned -w a2,v2 --sailor-deadline=now+10s -t 5 body.sh
+expect "full: none ends by a near deadline" equal "$rc" 3
+planned -w a2,v2 --deadline="$(date -d '10 minutes' +%FT%T)" -t 5 -o /dev/null body.sh
+expect "full, with Slurm's own deadline: it waits" contains "$err" "starts: wait "
+expect "and starts" submitted
+free_all
+
 # Partitions as sbatch chooses them: the default one first, and others when they are requested.
 scontrol create partitionname=main nodes=a[1-2],v2 default=yes maxtime=60 state=up
 dry -w a2

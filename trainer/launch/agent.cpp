@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <mutex>
 #include <optional>
 #include <stdexcept>
@@ -19,6 +20,7 @@
 #include "planner/process/subprocess.h"
 #include "trainer/control/control_client.h"
 #include "trainer/control/job_secrets.h"
+#include "trainer/launch/helper_job.h"
 #include "trainer/launch/requeue.h"
 #include "trainer/process/signals.h"
 
@@ -30,12 +32,16 @@ using Clock = std::chrono::steady_clock;
 constexpr double kKill_s = 3;  // between SIGTERM and SIGKILL
 constexpr double kControllerWait_s = 30;
 constexpr double kRequeuePatience_s = 3600;  // Slurm takes minutes to see that a node is lost
-// Grace period of a leaving node, unless SAILOR_GRACE_S is set: Slurm's KillWait is 30 s.
+// Grace period of a leaving node: Slurm's KillWait is 30 s.
 constexpr double kAgentLeave_s = 25;
 
+// Seconds that this node has, which was told to leave: SAILOR_GRACE_S if it is set. Helper jobs ask the
+// scheduler: for them one agent does so, and not one of every node.
 double leave_s() {
   const char* text = std::getenv("SAILOR_GRACE_S");
-  return text && std::atof(text) > 0 ? std::atof(text) : kAgentLeave_s;
+  if (text && std::atof(text) > 0) return std::atof(text);
+  return in_helper_job() ? time_to_leave_s(site_scheduler(), std::time(nullptr), kAgentLeave_s)
+                         : kAgentLeave_s;
 }
 
 // Passes the controller's requests from the control channel's thread to the agent's thread.
@@ -165,9 +171,10 @@ int run_agent(const std::vector<std::string>& command) {
     for (const int number : wait_for_signals(signals, orders.wake(), leave_by ? 200 : -1)) {
       if (number != SIGCHLD && (elastic || saves)) {
         if (leave_by) continue;  // Slurm signals all processes, and srun forwards it
-        leave_by = Clock::now() +
-                   std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(leave_s()));
-        control.send(Leaving{node, leave_s(), asks_to_continue(number)});
+        const double time_s = leave_s();
+        leave_by =
+            Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(time_s));
+        control.send(Leaving{node, time_s, asks_to_continue(number)});
       } else if (number != SIGCHLD) {
         end = true;
       }

@@ -23,6 +23,7 @@ using Json = nlohmann::ordered_json;
 // Between two questions about a job: it is rare that somebody else removes it.
 constexpr int kFirstPause_ms = 600'000, kLongestPause_ms = 1'800'000;
 constexpr int kMostUnknown = 3;
+constexpr const char* kInHelperJob = "SAILOR_IN_HELPER_JOB";
 
 // Whether the process that started this one wants the job no more, or is gone.
 class KeeperSignals {
@@ -130,8 +131,19 @@ int keep_helper_job(Scheduler& scheduler, HelperRequest request, const std::stri
 
 StepSpec helper_step(Scheduler& scheduler, const std::string& agent_program) {
   scheduler.forget_step_defaults();
+  setenv(kInHelperJob, "yes", 1);
   const Allocation own = scheduler.own_allocation();
   return remote_shell_step(own.nodes.at(0).name, "true", own.nodes, agent_program);
+}
+
+bool in_helper_job() {
+  return std::getenv(kInHelperJob) != nullptr;
+}
+
+double time_to_leave_s(Scheduler& scheduler, int64_t now_s, double least_s) {
+  const std::optional<QueuedJob> job = scheduler.find_job(own_job_id(scheduler));
+  if (!job || !job->preempted || !job->end_s) return least_s;
+  return std::max(least_s, static_cast<double>(*job->end_s - now_s));
 }
 
 }  // namespace sailor

@@ -32,5 +32,10 @@ int keep_helper_job(Scheduler& scheduler, HelperRequest request, const std::stri
 
 // In a helper job: the step that runs its agent. Throws std::runtime_error outside a job.
 StepSpec helper_step(Scheduler& scheduler, const std::string& agent_program);
+// Is this process in a step of helper_step()?
+bool in_helper_job();
+// Seconds that the own job has, which was told to leave: until its end as the scheduler says, if it is
+// preempted and that is later than `least_s`; otherwise `least_s`.
+double time_to_leave_s(Scheduler& scheduler, int64_t now_s, double least_s);
 
 }  // namespace sailor

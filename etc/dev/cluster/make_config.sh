@@ -108,7 +108,8 @@ SchedulerParameters=bf_interval=1,sched_min_interval=0,sched_interval=2,bf_conti
 GresTypes=gpu
 $accounting
 JobAcctGatherType=jobacct_gather/none
-JobCompType=jobcomp/none
+JobCompType=jobcomp/filetxt
+JobCompLoc=$cluster_dir/log/jobs.log
 MpiDefault=none
 ReturnToService=2
 SlurmdParameters=config_overrides

@@ -102,6 +102,19 @@ TEST_F(StartPlanTest, StartsNowWhenTheJobIsShortOrSlurmSaysMuchLater) {
   EXPECT_EQ(questions, 0);
 }
 
+TEST_F(StartPlanTest, SlurmsAnswerMayBeTheEndOfALaterJob) {
+  BusyNode other = busy.front();
+  other.node.name = "q2";
+  other.free_in_s = 7200;
+  busy.push_back(other);
+  answer_s = 7200;
+  EXPECT_THAT(plan().table, HasSubstr("starts: wait 10 min for "));
+  answer_s = 1200;  // about as late as the wait is long
+  EXPECT_THAT(plan().table, HasSubstr("starts: wait 10 min for "));
+  answer_s = 7000;  // something else holds the job
+  EXPECT_THAT(plan().table, testing::Not(HasSubstr("wait 10 min for ")));
+}
+
 TEST_F(StartPlanTest, JobsThatTheSchedulerHasNotTriedGetFreeNodesFirst) {
   busy.clear();
   queue = {{.nodes = static_cast<int>(free.size()), .limit_s = 1200}};

@@ -101,6 +101,24 @@ TEST_F(KeptHelperJob, RunsTheAgentOfItsNode) {
   EXPECT_EQ(step.node.name, "n2");
   EXPECT_EQ(step.node.cpus, 8);
   EXPECT_THAT(step.command, testing::ElementsAre("/x/sailor-agent", "node", "sh", "-c", "true"));
+  EXPECT_TRUE(in_helper_job());
+  unsetenv("SAILOR_IN_HELPER_JOB");
+}
+
+TEST(HelperJob, ThatIsPreemptedHasItsGraceTimeToLeave) {
+  SimulatedCluster cluster({.nodes = {{.name = "n"}},
+                            .partitions = {{.name = "low",
+                                            .nodes = {"n"},
+                                            .preempted = SimulatedPartition::Preempted::cancelled,
+                                            .grace_s = 300},
+                                           {.name = "high", .nodes = {"n"}, .tier = 1}}});
+  SimulatedScheduler scheduler(cluster);
+  const std::string helper = cluster.submit({.partition = "low", .time_limit_s = 3600});
+  scheduler.enter(helper);
+  EXPECT_EQ(time_to_leave_s(scheduler, cluster.now_s(), 25), 25) << "it is told to leave, but not preempted";
+  cluster.submit({.partition = "high"});
+  EXPECT_EQ(time_to_leave_s(scheduler, cluster.now_s() + 1, 25), 299);
+  EXPECT_EQ(time_to_leave_s(scheduler, cluster.now_s() + 290, 25), 25) << "Slurm kills it KillWait later";
 }
 
 }  // namespace
