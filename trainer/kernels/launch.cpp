@@ -58,7 +58,8 @@ class DeviceKernels {
     if (result == CUDA_SUCCESS) return;
     if (result == CUDA_ERROR_NO_BINARY_FOR_GPU)
       throw std::runtime_error(
-          "the kernels of this build do not run on this GPU: it is older than compute capability 7.5");
+          "the kernels of this build do not run on this GPU: its architecture is older than those that the "
+          "build's CUDA toolkit compiles for (7.5 for CUDA 13)");
     const char* reason = "unknown error";
     describe_(result, &reason);
     throw DeviceFailure(fmt::format("{}: {}", call, reason), result == CUDA_ERROR_OUT_OF_MEMORY);
