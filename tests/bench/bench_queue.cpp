@@ -18,7 +18,7 @@ namespace sailor::bench {
 namespace {
 
 struct Options {
-  std::string jobs, cluster = SAILOR_SOURCE_DIR "/tests/bench/queue/cluster.yaml";
+  std::string jobs, cluster = SAILOR_SOURCE_DIR "/tests/bench/queue/cluster.yaml", plans;
   double load = 0.95, days = 14;
   uint64_t seed = 1;
   std::vector<std::string> policies = {"fixed", "now", "auto"};
@@ -43,7 +43,7 @@ int run(const Options& options) {
       load_models(SAILOR_SOURCE_DIR "/tests/bench/queue/models.csv", cluster);
   const Study study{cluster, kinds, models, options.days, options.load, options.seed};
   const Workload workload = draw_workload(study, load_trace(options.jobs));
-  PlanCache plans(models, kinds);
+  PlanCache plans(models, kinds, options.plans);
   for (const std::string& policy : options.policies) {
     const QueueOutcome o = run_study(study, workload, policy_of(policy), plans);
     fmt::print("{},{},{:.0f},{:.0f},{:.0f},{:.1f},{:.2f},{:.0f},{:.0f},{}\n", policy, o.jobs,
@@ -70,6 +70,8 @@ int main(int argc, char** argv) {
   app.add_option("--seed", options.seed, "of the workload")->capture_default_str();
   app.add_option("--policy", options.policies, "fixed, now, auto (default: all)")
       ->check(CLI::IsMember({"fixed", "now", "auto"}));
+  app.add_option("--plans", options.plans, "keeps plans for further studies of this cluster")
+      ->type_name("FILE");
   app.add_option("--days", options.days, "length of the study")
       ->capture_default_str()
       ->check(CLI::Range(0.01, 365.0));
