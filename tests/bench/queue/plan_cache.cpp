@@ -40,9 +40,8 @@ namespace {
 constexpr double kEffort_s = 0.02;
 
 int rounded_down(int nodes) {
-  if (nodes <= 6) return nodes;
-  int step = 2;
-  while (nodes >= 6 * step) step *= 2;
+  int step = 1;
+  while (nodes >= 4 * step) step *= 2;
   return nodes / step * step;
 }
 

@@ -1,6 +1,6 @@
 // Searches of a queue study: the planner's own, by model and by the number of nodes of each kind, each run
-// once. Numbers of nodes are rounded down to 1-6, 8, 10, 12, 16, 20, 24, 32, ..., which saves most searches.
-// Not thread-safe.
+// once. Numbers of nodes are rounded down to 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, ..., which saves most
+// searches. Not thread-safe.
 #pragma once
 
 #include <fstream>

@@ -78,12 +78,8 @@ class Simulation {
       out.gpu_hours += run.gpu_s() / 3600;
       out.usd += run.usd();
       out.lost_steps += run.lost_steps();
-      if (getenv("QDETAIL"))
-        fprintf(stderr,
-                "run %zu submit %.1fh limit %.0fh wait %.2fh end %.2fh gpuh %.0f changes %d fixed_kind %zu\n",
-                run.training().model, static_cast<double>(run.training().submit_s) / 3600.0,
-                static_cast<double>(run.training().limit_s) / 3600.0, waits_s.back() / 3600,
-                turnarounds_s.back() / 3600, run.gpu_s() / 3600, run.changes(), run.training().kind);
+      out.trainings.push_back({&run.training(), waits_s.back(), turnarounds_s.back(), run.gpu_s() / 3600,
+                               run.parts(), run.changes()});
     }
     std::map<std::string, int64_t> submitted_s;
     for (const SimulatedEvent& event : cluster_.scheduler().history()) {

@@ -126,6 +126,7 @@ void TrainingRun::submit_plan(const Candidate& candidate, double least_s) {
 
 void TrainingRun::begin_part(const QueuedJob& job) {
   since_s_ = static_cast<double>(*job.start_s);
+  ++parts_;
   if (!started_s_) started_s_ = *job.start_s;
   // The plan was made for equal nodes.
   std::map<std::string, std::string> moved;

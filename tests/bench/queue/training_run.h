@@ -40,7 +40,8 @@ class TrainingRun {
   double gpu_s() const { return gpu_s_; }
   double usd() const { return usd_; }
   int64_t lost_steps() const { return lost_steps_; }
-  int changes() const { return changes_; }
+  int parts() const { return parts_; }      // jobs
+  int changes() const { return changes_; }  // of the plan
 
  private:
   void submit();
@@ -82,7 +83,7 @@ class TrainingRun {
   pid_t next_keeper_ = 1;
   double gpu_s_ = 0, usd_ = 0;
   int64_t lost_steps_ = 0;
-  int changes_ = 0;
+  int parts_ = 0, changes_ = 0;
 };
 
 }  // namespace sailor::bench

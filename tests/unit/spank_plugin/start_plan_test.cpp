@@ -61,8 +61,8 @@ class StartPlanTest : public testing::Test {
     return plan_with_start(
         options, job, load_site_config(kStartFixtures + "sailor.yaml"), wishes, 86400,
         [this](const NodeWishes& of) { return cluster(of); },
-        [this](const std::string&, const std::vector<std::string>& among,
-               size_t count, std::optional<double> limit_s) -> std::optional<int64_t> {
+        [this](const std::string&, const std::vector<std::string>& among, size_t count,
+               std::optional<double> limit_s) -> std::optional<int64_t> {
           EXPECT_LE(count, among.size());
           asked_limit_s = limit_s;
           ++questions;
