@@ -45,6 +45,7 @@ NodeWishes node_wishes(const OptionLookup& option, const SubmitOptions& options,
   if (std::optional<std::string> nodes = option("nodes")) wishes.max_nodes = parse_max_nodes(*nodes);
   wishes.reservation = option("reservation").value_or("");
   wishes.time_limit_s = parse_duration(option("time").value_or(""));
+  wishes.least_time_is_given = option("time-min").has_value();
   wishes.account = option("account").value_or("");
   wishes.qos = option("qos").value_or("");
   wishes.include_busy = options.wait_for_nodes;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -111,9 +112,12 @@ PlannedJob plan_on_free_nodes(const SubmitOptions& options, const JobSpec& job, 
     tries.count();
     const SlurmView view = tries.view();
     const WishedCluster cluster = [&](const NodeWishes& of) { return live_cluster(view, site, of); };
-    const AskSlurm ask = [&](const std::string& name, const std::vector<std::string>& among, size_t count) {
+    const AskSlurm ask = [&](const std::string& name, const std::vector<std::string>& among, size_t count,
+                             std::optional<double> limit_s) {
+      PartitionWishes asked = wishes;
+      if (limit_s) asked.time_limit_s = limit_s;
       for (const SlurmPartition& partition : view.partitions)
-        if (partition.name == name) return expected_start(partition, among, count, wishes);
+        if (partition.name == name) return expected_start(partition, among, count, asked);
       return std::optional<int64_t>();
     };
     PlannedJob planned =
@@ -147,6 +151,9 @@ std::vector<std::string> extra_options(SubmitProgram program, const Submission& 
       if (!option_value("open-mode")) extra.emplace_back("--open-mode=append");
     }
   }
+  // Backfill may shorten the time limit, and so start the job earlier.
+  if (planned.least_s > 0)
+    extra.push_back(fmt::format("--time-min={}", std::llround(std::ceil(planned.least_s / 60))));
   if (!option_value("comment")) extra.push_back("--comment=" + planned.comment);
   return extra;
 }

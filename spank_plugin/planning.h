@@ -37,6 +37,7 @@ struct PlannedJob {
   PlanningFiles planning;   // the planner's inputs
   std::string table;        // for people: the candidates, or the given plan by stage
   std::string comment;      // comment of the job, one line
+  double least_s = 0;       // time limit that the job waits for at least; 0 = that of the submission
   bool waits = false;       // other jobs use some of its nodes, which the user accepted
   JobShape shape;           // what Slurm may choose instead of the planned nodes
 };

@@ -98,7 +98,9 @@ class StartChooser {
     double wait_s = option.start.wait_s;
     for (const auto& [partition, nodes] : by_partition) {
       ++answers_;
-      const std::optional<int64_t> start = ask_(partition, by_name ? nodes : alike(nodes), nodes.size());
+      const auto limit_s = option.least_s > 0 ? std::optional(option.least_s) : std::nullopt;
+      const std::optional<int64_t> start =
+          ask_(partition, by_name ? nodes : alike(nodes), nodes.size(), limit_s);
       if (!start) return std::nullopt;
       const auto slurm_s = static_cast<double>(*start - inputs_.snapshot.time_s.value_or(*start));
       constexpr double kLate = 2, kLate_s = 60;
@@ -177,6 +179,9 @@ PlannedJob plan_with_start(const SubmitOptions& options, const JobSpec& job, con
   question.most_wait_s = options.most_wait_s;
   question.by_name = options.pin || !wishes.only_nodes.empty();
   question.grows = inputs.job.elastic.enabled && site.jobs_may_grow;
+  // A limit that proves too short costs a chain no step.
+  question.shortens = options.chain && !job.checkpoint.directory.empty() && wishes.time_limit_s &&
+                      !wishes.least_time_is_given;
   if (!options.deadline.empty())
     question.deadline_s = static_cast<double>(parse_deadline(options.deadline, live.now) - live.now);
   NodeWishes allowed = wishes;
@@ -199,6 +204,7 @@ PlannedJob plan_with_start(const SubmitOptions& options, const JobSpec& job, con
     planned = on_free_nodes();
   }
   planned.waits = waits;
+  if (waits && planned.components.size() == 1) planned.least_s = best.least_s;
   if (choice.options.size() > 1 || waits)
     planned.table += fmt::format("starts: {}\n", starts_text(choice.options, inputs.snapshot));
   return planned;

@@ -8,6 +8,13 @@
 #include <tuple>
 
 namespace sailor {
+namespace {
+
+std::optional<int64_t> begin_of(const std::optional<BackfillMap::Slot>& slot) {
+  return slot ? std::optional<int64_t>(slot->begin_s) : std::nullopt;
+}
+
+}  // namespace
 
 using Kind = SimulatedEvent::Kind;
 using Preempted = SimulatedPartition::Preempted;
@@ -115,7 +122,7 @@ std::string SimulatedCluster::add(Job job) {
   active_.insert(job.number);
   Job& added = jobs_.emplace(job.number, std::move(job)).first->second;
   if (last)
-    take(added, slot_of(added));
+    take(added, slot_of(added, plan_));
   else
     schedule();
   return id;
@@ -133,9 +140,15 @@ std::optional<std::string> SimulatedCluster::submit_at_once(const JobRequest& re
 
 std::optional<int64_t> SimulatedCluster::could_start(const JobRequest& request) const {
   try {
-    if (const Job job = make_job(request, {}); comes_last(job)) {
-      const auto slot = slot_of(job);
-      return slot ? std::optional<int64_t>(slot->begin_s) : std::nullopt;
+    const Job job = make_job(request, {});
+    if (comes_last(job)) return begin_of(slot_of(job, plan_));
+    if (one_tier() && site_.backfill == SimulatedSite::Backfill::conservative) {
+      BackfillMap before = plan_;  // without the jobs behind it
+      for (const int64_t number : active_) {
+        const Job& other = jobs_.at(number);
+        if (other.waits() && other.request.nice > request.nice) before.release(other.seen.id);
+      }
+      return begin_of(slot_of(job, before));
     }
     SimulatedCluster then = *this;  // where it waits behind others, and says when it would start
     return then.find_job(then.submit(request))->start_s;
@@ -272,11 +285,11 @@ bool SimulatedCluster::comes_last(const Job& job) const {
          });
 }
 
-std::optional<BackfillMap::Slot> SimulatedCluster::slot_of(const Job& job) const {
+std::optional<BackfillMap::Slot> SimulatedCluster::slot_of(const Job& job, const BackfillMap& plan) const {
   const int64_t from_s = std::max(now_s_, job.eligible_s);
-  auto slot = plan_.earliest(usable(job), job.width(), from_s, job.longest_s(from_s));
+  auto slot = plan.earliest(usable(job), job.width(), from_s, job.longest_s(from_s));
   if (!job.request.least_s || (slot && slot->begin_s == from_s)) return slot;
-  slot = plan_.earliest(usable(job), job.width(), from_s, *job.request.least_s);
+  slot = plan.earliest(usable(job), job.width(), from_s, *job.request.least_s);
   return slot && slot->begin_s < job.gives_up_s() ? slot : std::nullopt;
 }
 
@@ -342,7 +355,7 @@ void SimulatedCluster::schedule() {
   reserved_ = false;
   for (Job* job : queue) {
     if (!changed_[job->fits.front()]) continue;  // with all of its nodes
-    const auto slot = slot_of(*job);
+    const auto slot = slot_of(*job, plan_);
     const bool starts = slot && slot->begin_s == now_s_;
     // Those on their way out have freed their nodes, or will; what is free now is another question.
     if (!starts && job->eligible_s <= now_s_ && !job->has_preempted && preempt_for(*job)) return schedule();
@@ -374,6 +387,7 @@ void SimulatedCluster::take(Job& job, const std::optional<BackfillMap::Slot>& sl
 }
 
 bool SimulatedCluster::preempt_for(Job& job) {
+  if (one_tier()) return false;
   std::vector<Job*> candidates;
   for (const int64_t number : active_) {
     Job& other = jobs_.at(number);

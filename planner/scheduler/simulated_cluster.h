@@ -152,7 +152,7 @@ class SimulatedCluster {
   bool one_tier() const;
   void mark_changed(const std::vector<size_t>& nodes);
   void mark_concerned(const std::vector<Job*>& queue);
-  std::optional<BackfillMap::Slot> slot_of(const Job& job) const;  // on plan_
+  std::optional<BackfillMap::Slot> slot_of(const Job& job, const BackfillMap& plan) const;
 
   // Plans again the waiting jobs that changed nodes concern.
   void schedule();

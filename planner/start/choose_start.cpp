@@ -26,7 +26,7 @@ class Options {
     const bool any_new = std::any_of(snapshot.queue.begin(), snapshot.queue.end(),
                                      [](const WaitingJob& job) { return job.is_new; });
     const Candidate& best = now.candidates.front();
-    const auto wait_s = any_new ? wait_for(best.plan) : std::nullopt;
+    const auto wait_s = any_new ? wait_for(best) : std::nullopt;
     add(best, snapshot, wait_s.value_or(0));
     if (wait_s.value_or(0) > 0) return;
     starts_and_grows_ = question.grows && !question.deadline_s;
@@ -43,9 +43,11 @@ class Options {
   void grow(const std::vector<size_t>& kind) {
     double least_run_s = 0;  // of twice the nodes, if twice as many are at most twice as fast
     for (size_t count = 1;; count = std::min(2 * count, kind.size())) {
-      const auto slot = times_.earliest(kind, count);
+      const auto slot = times_.earliest(kind, count, shortest_s());
       if (!slot || beyond(slot->wait_s)) return;
-      const bool covered = slot->wait_s == 0 && !question_.deadline_s && !options_.empty();
+      const bool all_free = std::all_of(slot->nodes.begin(), slot->nodes.end(),
+                                        [&](size_t node) { return node < snapshot_.nodes.size(); });
+      const bool covered = slot->wait_s == 0 && all_free && !question_.deadline_s && !options_.empty();
       if (!covered && slot->wait_s + least_run_s < best_end_s_)
         if (const std::optional<double> run_s = search(*slot)) least_run_s = *run_s / 2;
       if (count == kind.size()) return;
@@ -68,7 +70,7 @@ class Options {
     if (result.status != SearchStatus::found || result.candidates.empty()) return std::nullopt;
     const Candidate& best = result.candidates.front();
     constexpr double kAtOnce_s = 1;  // idle nodes that are planned for others later
-    const double wait_s = wait_for(best.plan).value_or(slot.wait_s);
+    const double wait_s = wait_for(best).value_or(slot.wait_s);
     const std::vector<std::string> names = node_names(best.plan);
     const bool free = std::all_of(names.begin(), names.end(),
                                   [&](const std::string& name) { return snapshot_.find(name) != nullptr; });
@@ -78,7 +80,8 @@ class Options {
   double add(const Candidate& candidate, Snapshot snapshot, double wait_s) {
     StartOption option;
     option.candidate = candidate;
-    option.run_s = static_cast<double>(question_.steps) * candidate.prediction.iteration_s;
+    option.run_s = run_s(candidate);
+    option.least_s = least_s(candidate).value_or(0);
     option.usd = static_cast<double>(question_.steps) * candidate.prediction.total(Expense::cost);
     option.start = {wait_s, wait_s > 0 ? StartSource::limits : StartSource::free_now};
     for (const std::string& name : node_names(candidate.plan)) {
@@ -86,13 +89,29 @@ class Options {
       if (const SnapshotNode* node = snapshot.find(name)) option.gpu_s += node->gpus * option.run_s;
     }
     option.snapshot = std::move(snapshot);
-    if (!question_.deadline_s) best_end_s_ = std::min(best_end_s_, option.end_s());
+    const bool fits = option.run_s <= question_.length_s.value_or(kNever_s);
+    if (!question_.deadline_s && fits) best_end_s_ = std::min(best_end_s_, option.end_s());
     options_.push_back(std::move(option));
     return options_.back().run_s;
   }
 
-  std::optional<double> wait_for(const Plan& plan) const {
-    return question_.by_name ? times_.wait_for(node_names(plan)) : times_.wait_for_alike(node_names(plan));
+  std::optional<double> wait_for(const Candidate& candidate) const {
+    const std::vector<std::string> names = node_names(candidate.plan);
+    return question_.by_name ? times_.wait_for(names, least_s(candidate))
+                             : times_.wait_for_alike(names, least_s(candidate));
+  }
+
+  double run_s(const Candidate& candidate) const {
+    return static_cast<double>(question_.steps) * candidate.prediction.iteration_s;
+  }
+  // The length of its job, if that may be less than the time limit.
+  std::optional<double> least_s(const Candidate& candidate) const {
+    const double least_s = least_limit_s(run_s(candidate));
+    return question_.shortens && least_s < question_.length_s.value_or(kNever_s) ? std::optional(least_s)
+                                                                                 : std::nullopt;
+  }
+  std::optional<double> shortest_s() const {
+    return question_.shortens ? std::optional(least_limit_s(0)) : std::nullopt;
   }
 
   bool beyond(double wait_s) const {
@@ -187,6 +206,11 @@ StartChoice choose_start(const Snapshot& snapshot, const SearchResult& now, cons
             [](const StartOption& a, const StartOption& b) { return a.end_s() < b.end_s(); });
   choice.in_time = !question.deadline_s || options[0].end_s() <= *question.deadline_s;
   return choice;
+}
+
+double least_limit_s(double run_s) {
+  constexpr double kSlower = 1.25, kLeast_s = 900, kMinute_s = 60;
+  return std::ceil(std::max(kSlower * run_s, run_s + kLeast_s) / kMinute_s) * kMinute_s;
 }
 
 std::vector<std::string> node_names(const Plan& plan) {

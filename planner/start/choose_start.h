@@ -26,6 +26,7 @@ struct StartOption {
   PlannedStart start;
   bool asked = false;  // the scheduler was
   double run_s = 0;    // steps x iteration time
+  double least_s = 0;  // least time limit; 0 = that of the job
   int nodes = 0;       // that it takes
   double gpu_s = 0;    // GPUs of these nodes x run_s
   double usd = 0;      // of the run
@@ -41,9 +42,14 @@ struct StartQuestion {
   std::optional<double> deadline_s{};   // for the end, from now
   bool by_name = false;                 // the job starts on the planned nodes only, not on equal ones
   bool grows = false;                   // the job takes nodes that become free while it runs
+  bool shortens = false;                // it may get a shorter time limit, if it suffices (least_limit_s())
   double effort_s = 0.5;                // of all searches together
   size_t most_questions = 3;            // to the scheduler
 };
+
+// The least time limit of a job that runs for that long, as predicted: with room for slower steps and changes
+// of its plan. In whole minutes.
+double least_limit_s(double run_s);
 
 // When the scheduler would start a job on the nodes of this plan; nothing if it cannot say.
 using AskScheduler = std::function<std::optional<double>(const StartOption&)>;

@@ -97,20 +97,27 @@ std::vector<size_t> StartTimes::nodes_for(const WaitingJob& job) const {
   return nodes;
 }
 
-std::optional<StartTimes::Slot> StartTimes::earliest(const std::vector<size_t>& among, size_t count) const {
-  const auto slot = map_.earliest(among, count, 0, length_s_);
+int64_t StartTimes::length_of(std::optional<double> shorter_s) const {
+  return shorter_s ? std::min(length_s_, whole_seconds(shorter_s)) : length_s_;
+}
+
+std::optional<StartTimes::Slot> StartTimes::earliest(const std::vector<size_t>& among, size_t count,
+                                                     std::optional<double> length_s) const {
+  const auto slot = map_.earliest(among, count, 0, length_of(length_s));
   if (!slot) return std::nullopt;
   return Slot{static_cast<double>(slot->begin_s), slot->nodes};
 }
 
-std::optional<double> StartTimes::wait_for(const std::vector<std::string>& names) const {
+std::optional<double> StartTimes::wait_for(const std::vector<std::string>& names,
+                                           std::optional<double> length_s) const {
   const std::vector<size_t> indices = indices_of(names);
   if (indices.empty() || indices.size() < names.size()) return std::nullopt;
-  const auto slot = earliest(indices, indices.size());
+  const auto slot = earliest(indices, indices.size(), length_s);
   return slot ? std::optional<double>(slot->wait_s) : std::nullopt;
 }
 
-std::optional<double> StartTimes::wait_for_alike(const std::vector<std::string>& names) const {
+std::optional<double> StartTimes::wait_for_alike(const std::vector<std::string>& names,
+                                                 std::optional<double> length_s) const {
   const std::vector<size_t> indices = indices_of(names);
   if (indices.empty()) return std::nullopt;
   int64_t begin_s = 0;
@@ -121,7 +128,7 @@ std::optional<double> StartTimes::wait_for_alike(const std::vector<std::string>&
         return std::find(kind.begin(), kind.end(), node) != kind.end();
       });
       if (count == 0) continue;
-      const auto slot = map_.earliest(kind, static_cast<size_t>(count), before_s, length_s_);
+      const auto slot = map_.earliest(kind, static_cast<size_t>(count), before_s, length_of(length_s));
       if (!slot) return std::nullopt;
       begin_s = std::max(begin_s, slot->begin_s);
     }

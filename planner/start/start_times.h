@@ -34,12 +34,16 @@ class StartTimes {
   // Does another job use the node now that a waiting job could take?
   bool contested(size_t node) const { return contested_[node]; }
 
-  // The earliest start on `count` of the nodes; nothing if it is unknown. Requires count >= 1.
-  std::optional<Slot> earliest(const std::vector<size_t>& among, size_t count) const;
+  // The earliest start on `count` of the nodes; nothing if it is unknown. Requires count >= 1. `length_s`: of
+  // a job that is shorter than the others.
+  std::optional<Slot> earliest(const std::vector<size_t>& among, size_t count,
+                               std::optional<double> length_s = {}) const;
   // On all nodes of these names. Requires at least one.
-  std::optional<double> wait_for(const std::vector<std::string>& names) const;
+  std::optional<double> wait_for(const std::vector<std::string>& names,
+                                 std::optional<double> length_s = {}) const;
   // On as many nodes of the same kinds.
-  std::optional<double> wait_for_alike(const std::vector<std::string>& names) const;
+  std::optional<double> wait_for_alike(const std::vector<std::string>& names,
+                                       std::optional<double> length_s = {}) const;
   // The nodes that a job could have which starts after `wait_s`.
   std::vector<size_t> free_at(double wait_s) const;
   // Times at which the first nodes come free, ascending: at most `most`, a minute or more apart.
@@ -50,6 +54,7 @@ class StartTimes {
   void take_queue(const Snapshot& snapshot);
   std::vector<size_t> indices_of(const std::vector<std::string>& names) const;
   std::vector<size_t> nodes_for(const WaitingJob& job) const;
+  int64_t length_of(std::optional<double> shorter_s) const;
 
   std::vector<const SnapshotNode*> nodes_;
   std::unordered_map<std::string, std::vector<size_t>> by_name_;  // several: GPUs of several types

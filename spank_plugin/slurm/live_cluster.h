@@ -40,6 +40,7 @@ struct NodeWishes : PartitionWishes {
   bool whole_nodes = false;          // --exclusive
   std::optional<int> cpus_per_rank;  // --cpus-per-task
   bool memory_is_given = false;      // --mem, --mem-per-cpu
+  bool least_time_is_given = false;  // --time-min
 };
 
 // A GPU node, whatever its state: what distinguishes it from other nodes in a request.

@@ -1,15 +1,17 @@
 // How long trainings take from submission to end on a busy cluster, and what others have of it.
 //
 //     bench_queue --jobs FILE.csv[.gz] [--cluster SNAPSHOT.yaml] --load 0.95 --seed S --policy fixed|now|auto
-//     --days D
+//     --days D [--plans FILE] [--trainings FILE.csv]
 //
-// CSV, a line per policy; --policy takes several. The background is a measured trace of jobs
+// CSV, a line per policy; --policy takes several. Most of the time goes into searches: --plans keeps their
+// plans for other loads and seeds on the same cluster. The background is a measured trace of jobs
 // (submit_s,duration_s,gpus); queue/queue_study.h says what the policies are. Without the trace: "skipped: no
 // data".
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
+#include <fstream>
 
 #include "planner/spec/error.h"
 #include "tests/bench/queue/queue_study.h"
@@ -18,7 +20,7 @@ namespace sailor::bench {
 namespace {
 
 struct Options {
-  std::string jobs, cluster = SAILOR_SOURCE_DIR "/tests/bench/queue/cluster.yaml";
+  std::string jobs, cluster = SAILOR_SOURCE_DIR "/tests/bench/queue/cluster.yaml", plans, trainings;
   double load = 0.95, days = 14;
   uint64_t seed = 1;
   std::vector<std::string> policies = {"fixed", "now", "auto"};
@@ -26,6 +28,15 @@ struct Options {
 
 QueuePolicy policy_of(const std::string& name) {
   return name == "fixed" ? QueuePolicy::fixed : name == "now" ? QueuePolicy::now : QueuePolicy::automatic;
+}
+
+void write_trainings(std::ofstream& file, const std::string& policy, const std::vector<StudyModel>& models,
+                     const QueueOutcome& outcome) {
+  if (!file.is_open()) return;
+  for (const TrainingOutcome& one : outcome.trainings)
+    file << fmt::format("{},{},{},{},{:.0f},{:.0f},{:.1f},{},{}\n", policy, models[one.training->model].name,
+                        one.training->submit_s, one.training->limit_s, one.wait_s, one.turnaround_s,
+                        one.gpu_hours, one.parts, one.changes);
 }
 
 int run(const Options& options) {
@@ -43,13 +54,20 @@ int run(const Options& options) {
       load_models(SAILOR_SOURCE_DIR "/tests/bench/queue/models.csv", cluster);
   const Study study{cluster, kinds, models, options.days, options.load, options.seed};
   const Workload workload = draw_workload(study, load_trace(options.jobs));
-  PlanCache plans(models, kinds);
+  PlanCache plans(models, kinds, options.plans);
+  std::ofstream trainings;
+  if (!options.trainings.empty()) {
+    trainings.open(options.trainings);
+    if (!trainings) throw InputError({options.trainings}, "cannot be written");
+    trainings << "policy,model,submit_s,limit_s,wait_s,turnaround_s,gpu_hours,parts,changes\n";
+  }
   for (const std::string& policy : options.policies) {
     const QueueOutcome o = run_study(study, workload, policy_of(policy), plans);
     fmt::print("{},{},{:.0f},{:.0f},{:.0f},{:.1f},{:.2f},{:.0f},{:.0f},{}\n", policy, o.jobs,
                o.mean_turnaround_s, o.p95_turnaround_s, o.mean_wait_s, o.gpu_hours, o.usd,
                o.others_mean_wait_s, o.others_p95_wait_s, o.lost_steps);
     fflush(stdout);
+    write_trainings(trainings, policy, models, o);
   }
   fmt::print(stderr, "{} background jobs, {} searches\n", workload.background.size(), plans.searches());
   return kDone;
@@ -70,6 +88,10 @@ int main(int argc, char** argv) {
   app.add_option("--seed", options.seed, "of the workload")->capture_default_str();
   app.add_option("--policy", options.policies, "fixed, now, auto (default: all)")
       ->check(CLI::IsMember({"fixed", "now", "auto"}));
+  app.add_option("--plans", options.plans, "keeps plans for further studies of this cluster")
+      ->type_name("FILE");
+  app.add_option("--trainings", options.trainings, "writes a line of CSV per policy and training")
+      ->type_name("FILE");
   app.add_option("--days", options.days, "length of the study")
       ->capture_default_str()
       ->check(CLI::Range(0.01, 365.0));

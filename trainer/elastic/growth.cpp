@@ -2,19 +2,16 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <signal.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <ctime>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <utility>
 
 #include "planner/plan/plan_json.h"
 #include "planner/process/subprocess.h"
-#include "trainer/launch/helper_job.h"
 #include "trainer/record/run_directory.h"
 
 namespace sailor {
@@ -41,19 +38,23 @@ Growth::Growth(Options options, EventLog& events, std::string log,
       say_(std::move(say)),
       look_(log_) {}
 
-void Growth::tick(const Training& training, const Replanner& replanner, double now_s) {
+void Growth::tick(const Training& training, const GrowthPlanner& planner, double now_s) {
   if (options_.every_s <= 0) return;
   least_s_ = least_use_s(training.change_s);
   give_up_late_ones(training, now_s);
   if (answer_.valid()) {
-    if (answer_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return;
+    if (answer_.wait_for(std::chrono::seconds(0)) == std::future_status::timeout) return;
     take(answer_.get(), now_s);
   }
-  if (seen_) choose(training, replanner, now_s);
+  if (seen_) choose(training, planner, now_s);
   const double requests = options_.yields ? kYieldingRequests : kQuietRequests;
   if (next_look_s_ == 0) next_look_s_ = now_s + interval_s(requests);
   if (look_.under_way() || now_s < next_look_s_ || awaits(now_s)) return;
-  next_look_s_ = now_s + interval_s(requests);
+  next_look_s_ = now_s + interval_s(options_.look ? kRequests : requests);
+  if (options_.look) {
+    seen_ = options_.look();
+    return;
+  }
   try {
     look_.start(options_.look_command());
   } catch (const std::runtime_error& error) {  // the machine has no more processes
@@ -65,11 +66,14 @@ double Growth::interval_s(double requests) {
   return requests * options_.every_s * std::uniform_real_distribution(1.0, 1.0 + options_.spread)(random_);
 }
 
+std::optional<double> Growth::time_left_s() const {
+  return options_.end_s ? std::optional<double>(*options_.end_s - options_.clock_s()) : std::nullopt;
+}
+
 // The time for which a node could help.
 double Growth::window_s(const Training& training) const {
   const double left_s = static_cast<double>(training.steps_left) * training.iteration_s;
-  if (!options_.end_s) return left_s;
-  return std::min(left_s, *options_.end_s - static_cast<double>(std::time(nullptr)));
+  return std::min(left_s, time_left_s().value_or(left_s));
 }
 
 // Requests that no longer pay, and all but one of a kind whose free nodes others have taken.
@@ -133,10 +137,10 @@ std::vector<SnapshotNode> Growth::later_ones(double now_s) const {
   return kinds;
 }
 
-void Growth::choose(const Training& training, const Replanner& replanner, double now_s) {
+void Growth::choose(const Training& training, const GrowthPlanner& planner, double now_s) {
   std::erase_if(rests_, [&](const Rest& rest) { return now_s >= rest.until_s; });
   GrowthQuestion question{
-      .replanner = replanner,
+      .planner = planner.copy(),
       .plan = training.plan,
       .gpus = training.gpus,
       .free = free_ones(now_s),
@@ -145,14 +149,13 @@ void Growth::choose(const Training& training, const Replanner& replanner, double
       .most_new = {},
       .iteration_s = training.iteration_s,
       .steps_left = training.steps_left,
-      .time_left_s = {},
+      .time_left_s = time_left_s(),
       .change_s = training.change_s};
   known_ = std::move(seen_->nodes);
   for (BusyNode& busy : seen_->busy) known_.push_back(std::move(busy.node));
   seen_.reset();
   if (options_.most_nodes)
     question.most_new = std::max(0, *options_.most_nodes - static_cast<int>(training.nodes) - waiting());
-  if (options_.end_s) question.time_left_s = *options_.end_s - static_cast<double>(std::time(nullptr));
   const bool can_grow = !(question.free.empty() && question.later.empty()) && question.most_new != 0;
   if (!can_grow && question.wanted.empty()) return;
   std::string text = to_json(training.plan);
@@ -163,8 +166,8 @@ void Growth::choose(const Training& training, const Replanner& replanner, double
   if (std::exchange(answered_, text) == text) return;
   asked_iteration_s_ = training.iteration_s;
   asked_later_ = question.later;
-  answer_ =
-      std::async(std::launch::async, [question = std::move(question)] { return choose_growth(question); });
+  answer_ = std::async(options_.in_thread ? std::launch::async : std::launch::deferred,
+                       [question = std::move(question)] { return choose_growth(question); });
 }
 
 // Of the nodes that it holds.
@@ -256,7 +259,7 @@ Growth::Wish Growth::wish_for(const SnapshotNode& node) const {
 
 void Growth::withdraw(pid_t keeper, Helper& helper, const std::string& why) {
   helper.released = true;
-  kill(keeper, kEndHelperJob);
+  options_.end_keeper(keeper);
   events_.write("grow_withdrawn", {{"gpu_type", helper.node.gpu_type},
                                    {"gpus", helper.node.free_gpus.size()},
                                    {"partition", helper.node.partition},
@@ -334,7 +337,7 @@ void Growth::release(const std::string& node, const std::string& why, bool usele
     if (!helper.came_s || helper.released || helper.node.name != node) continue;
     helper.released = true;
     rests_.push_back({helper.node, useless, now_s + kRest * options_.every_s});
-    kill(static_cast<pid_t>(keeper), kEndHelperJob);
+    options_.end_keeper(static_cast<pid_t>(keeper));
     events_.write("released", {{"node", node}, {"why", why}});
     say_(fmt::format("elastic: {} is released: {}", node, why));
     return;
@@ -343,7 +346,7 @@ void Growth::release(const std::string& node, const std::string& why, bool usele
 
 void Growth::release_all() {
   for (auto& [keeper, helper] : helpers_) {
-    if (!std::exchange(helper.released, true)) kill(static_cast<pid_t>(keeper), kEndHelperJob);
+    if (!std::exchange(helper.released, true)) options_.end_keeper(static_cast<pid_t>(keeper));
   }
 }
 

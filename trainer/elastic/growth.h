@@ -50,11 +50,15 @@ class Growth {
     double spread = 0;  // intervals are longer by a random part of this, so that jobs do not ask together
     // The command that prints a snapshot of what the job could get now, or nothing (cluster_look.h).
     std::function<std::vector<std::string>()> look_command{};
+    std::function<Snapshot()> look{};   // instead of the command
     std::set<std::string> own_nodes{};  // of the job, which never gets more of their GPUs
     std::optional<int> most_nodes{};    // maximum nodes of the job
     std::optional<double> end_s{};      // end of the job's time limit, since 1970
-    // Starts the keeper of a helper job as a child of this process.
+    // Starts the keeper of a helper job as a child of this process; lets it end.
     std::function<pid_t(const Wish& wish)> start_keeper{};
+    std::function<void(pid_t keeper)> end_keeper{};
+    bool in_thread = true;              // the choice is made in its own thread
+    std::function<double()> clock_s{};  // since 1970
   };
   // The state of undisturbed training: no change is in progress or pending.
   struct Training {
@@ -71,7 +75,7 @@ class Growth {
   Growth(Options options, EventLog& events, std::string log, std::function<void(const std::string&)> say);
 
   // Call often during undisturbed training.
-  void tick(const Training& training, const Replanner& replanner, double now_s);
+  void tick(const Training& training, const GrowthPlanner& planner, double now_s);
   // A child of this process has ended. If it was the keeper of a node that had joined, returns that node,
   // which is lost. Call release() for nodes that are lost in other ways.
   std::optional<std::string> child_ended(pid_t child, int wait_status, double now_s);
@@ -110,9 +114,10 @@ class Growth {
     double until_s;
   };
 
+  std::optional<double> time_left_s() const;
   double window_s(const Training& training) const;
   void give_up_late_ones(const Training& training, double now_s);
-  void choose(const Training& training, const Replanner& replanner, double now_s);
+  void choose(const Training& training, const GrowthPlanner& planner, double now_s);
   std::vector<WantedNode> wanted_now() const;
   void take(const GrowthAnswer& answer, double now_s);
   void take_nodes(const GrowthAnswer& answer, double now_s);

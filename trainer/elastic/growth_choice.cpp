@@ -38,15 +38,9 @@ struct Grown {
 };
 
 std::optional<Grown> plan_with(const GrowthQuestion& question, const std::vector<SnapshotNode>& nodes) {
-  Replanner replanner = question.replanner;
-  std::vector<LiveGpu> gpus = question.gpus;
-  for (const SnapshotNode& node : nodes) {
-    replanner.add_node(node);
-    for (const int gpu : node.free_gpus) gpus.push_back({node.name, gpu});
-  }
-  Replanned found = replanner.plan_for(gpus, question.plan);
-  if (!found.plan || !found.plan->prediction) return std::nullopt;
-  Grown grown{std::move(*found.plan), {}, {}};
+  std::optional<Plan> found = question.planner->plan_with(question.gpus, nodes, question.plan);
+  if (!found || !found->prediction) return std::nullopt;
+  Grown grown{std::move(*found), {}, {}};
   grown.prediction = *grown.plan.prediction;
   grown.used = used_of(grown.plan, nodes);
   return grown;
@@ -63,7 +57,7 @@ std::vector<SnapshotNode> only(const std::vector<SnapshotNode>& nodes,
 
 // Drops nodes without which the plan is hardly worse, the least used first.
 Grown without_idlers(const GrowthQuestion& question, Grown grown, const std::vector<SnapshotNode>& nodes) {
-  const Objective objective = question.replanner.job().objective;
+  const Objective objective = question.planner->objective();
   const double limit = grown.value(objective) * (1 + kGrowthWorth);
   std::vector<std::pair<size_t, std::string>> by_use;
   for (const auto& [node, gpus] : grown.used) by_use.emplace_back(gpus.size(), node);
@@ -163,7 +157,7 @@ GrowthAnswer choose_among(const GrowthQuestion& question, const std::vector<Snap
   answer.iteration_s = question.iteration_s * grown->prediction.iteration_s / now.iteration_s;
   answer.why = fmt::format("with {}: {:.4g} s per iteration instead of {:.4g}", names(grown->used),
                            answer.iteration_s, question.iteration_s);
-  const Objective objective = question.replanner.job().objective;
+  const Objective objective = question.planner->objective();
   answer.value = grown->value(objective);
   const bool pays = objective.expense()
                         ? answer.value < objective.value(now.figures()) * (1 - kGrowthWorth)
@@ -196,7 +190,7 @@ std::vector<WantedNode> to_return(const GrowthQuestion& question) {
 std::vector<SnapshotNode> usable(const GrowthQuestion& question, const std::vector<SnapshotNode>& nodes) {
   std::vector<SnapshotNode> result;
   for (const SnapshotNode& node : nodes) {
-    if (question.replanner.could_use(node)) result.push_back(node);
+    if (question.planner->could_use(node)) result.push_back(node);
   }
   return result;
 }
@@ -212,7 +206,7 @@ GrowthAnswer choose_growth(const GrowthQuestion& question) {
   const std::vector<SnapshotNode> free = usable(question, question.free);
   const std::vector<SnapshotNode> later = usable(question, question.later);
   if (free.empty() && later.empty()) return none("no free node can be used");
-  const std::optional<PlanPrediction> now = question.replanner.prediction_of(question.plan);
+  const std::optional<PlanPrediction> now = question.planner->prediction_of(question.plan);
   if (!now) return none("there is no prediction for the plan in force");
   GrowthAnswer answer;
   if (!free.empty()) answer = choose_among(question, free, *now);

@@ -3,24 +3,50 @@
 // searches several times.
 #pragma once
 
+#include <compare>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "planner/plan/plan.h"
+#include "planner/spec/job_spec.h"
 #include "planner/spec/snapshot.h"
-#include "trainer/elastic/replanner.h"
 
 namespace sailor {
+
+// A GPU of the job with a process.
+struct LiveGpu {
+  std::string node;  // its name in plans
+  int gpu = 0;
+
+  auto operator<=>(const LiveGpu&) const = default;
+};
 
 // A kind of nodes: the scheduler may give any of them, and the plan would be the same.
 bool same_kind(const SnapshotNode& a, const SnapshotNode& b);
 // "2 TYPE (PARTITION)"
 std::string describe_kind(const SnapshotNode& node);
 
+// Makes the plans of a choice. Used from one thread at a time.
+class GrowthPlanner {
+ public:
+  virtual ~GrowthPlanner() = default;
+  // For another thread.
+  virtual std::shared_ptr<const GrowthPlanner> copy() const = 0;
+  virtual Objective objective() const = 0;
+  // Whether a node of the cluster can be used at all.
+  virtual bool could_use(const SnapshotNode& node) const = 0;
+  // Nothing if it is not known.
+  virtual std::optional<PlanPrediction> prediction_of(const Plan& plan) const = 0;
+  // On GPUs of the job and the free ones of further nodes, instead of `previous`. Nothing if there is none.
+  virtual std::optional<Plan> plan_with(std::vector<LiveGpu> gpus, const std::vector<SnapshotNode>& more,
+                                        const Plan& previous) const = 0;
+};
+
 struct GrowthQuestion {
-  Replanner replanner;             // has the job's own nodes
+  std::shared_ptr<const GrowthPlanner> planner;
   Plan plan;                       // in force
   std::vector<LiveGpu> gpus;       // with a process
   std::vector<SnapshotNode> free;  // nodes that the job could get now

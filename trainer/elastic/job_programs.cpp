@@ -1,6 +1,7 @@
 #include "trainer/elastic/job_programs.h"
 
 #include <fmt/format.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -103,6 +104,8 @@ Growth::Options growth_options(const ControllerOptions& options, const OwnJob& o
       command.push_back(fmt::format("--time={}s", any_time ? std::min<int64_t>(300, left_s) : left_s));
     return command;
   };
+  growth.end_keeper = [](pid_t keeper) { kill(keeper, kEndHelperJob); };
+  growth.clock_s = [] { return static_cast<double>(std::time(nullptr)); };
   const HelperRequest request = helper_request(options, own_job, log);
   const bool by_name = !limit_of(options, "nodelist").empty();
   growth.start_keeper = [request, by_name, log](const Growth::Wish& wish) {

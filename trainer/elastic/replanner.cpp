@@ -199,6 +199,16 @@ bool Replanner::could_use(const SnapshotNode& node) const {
          inputs_->profiles.usable(node.gpu_type);
 }
 
+std::optional<Plan> Replanner::plan_with(std::vector<LiveGpu> gpus, const std::vector<SnapshotNode>& more,
+                                         const Plan& previous) const {
+  Replanner with = *this;
+  for (const SnapshotNode& node : more) {
+    with.add_node(node);
+    for (const int gpu : node.free_gpus) gpus.push_back({node.name, gpu});
+  }
+  return with.plan_for(gpus, previous).plan;
+}
+
 bool Replanner::better(const Plan& plan, const Plan& than) const {
   const auto ours = objective_of(job_, plan), theirs = objective_of(job_, than);
   if (ours && theirs) return *ours < *theirs * (1 - kWorthWhile);

@@ -7,7 +7,6 @@
 #pragma once
 
 #include <atomic>
-#include <compare>
 #include <optional>
 #include <set>
 #include <string>
@@ -16,16 +15,9 @@
 #include "planner/inputs/planning_record.h"
 #include "planner/plan/plan.h"
 #include "planner/spec/job_spec.h"
+#include "trainer/elastic/growth_choice.h"
 
 namespace sailor {
-
-// A GPU of the job with a process.
-struct LiveGpu {
-  std::string node;  // its name in plans
-  int gpu = 0;
-
-  auto operator<=>(const LiveGpu&) const = default;
-};
 
 struct Replanned {
   std::optional<Plan> plan;  // placed on live GPUs only
@@ -37,7 +29,7 @@ struct Replanned {
   Snapshot nodes{};      // for which it was made, with their free GPUs
 };
 
-class Replanner {
+class Replanner : public GrowthPlanner {
  public:
   struct Time {
     double limit_s = 0.3;
@@ -64,12 +56,16 @@ class Replanner {
   // (planner/search/change_room.h); none without profiles.
   std::set<int> without_room(const Plan& from, const Plan& to) const;
   // The prediction stored in the plan, else a simulation; nothing without profiles.
-  std::optional<PlanPrediction> prediction_of(const Plan& plan) const;
+  std::optional<PlanPrediction> prediction_of(const Plan& plan) const override;
 
   // The job has a new node, whose currently free GPUs may be used.
   void add_node(const SnapshotNode& node);
-  // Whether a node of the cluster can be used at all: plans are searched, and its GPU type is known.
-  bool could_use(const SnapshotNode& node) const;
+  // Plans are searched, and its GPU type is known.
+  bool could_use(const SnapshotNode& node) const override;
+  std::optional<Plan> plan_with(std::vector<LiveGpu> gpus, const std::vector<SnapshotNode>& more,
+                                const Plan& previous) const override;
+  std::shared_ptr<const GrowthPlanner> copy() const override { return std::make_shared<Replanner>(*this); }
+  Objective objective() const override { return job().objective; }
   // The job spec, with the overrides of the submission.
   const JobSpec& job() const { return inputs_ ? inputs_->job : job_; }
 

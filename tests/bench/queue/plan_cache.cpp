@@ -1,9 +1,13 @@
 #include "tests/bench/queue/plan_cache.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <sstream>
 
+#include "planner/plan/packed_plan.h"
+#include "planner/simulator/simulate.h"
 #include "planner/spec/error.h"
 #include "tests/bench/evaluation/uniform_plans.h"
 #include "tests/bench/scenario.h"
@@ -31,34 +35,84 @@ std::vector<StudyModel> load_models(const std::string& path, const Snapshot& clu
   return models;
 }
 
-PlanCache::PlanCache(const std::vector<StudyModel>& models, std::vector<NodeKind> kinds)
+namespace {
+
+constexpr double kEffort_s = 0.02;
+
+int rounded_down(int nodes) {
+  int step = 1;
+  while (nodes >= 4 * step) step *= 2;
+  return nodes / step * step;
+}
+
+}  // namespace
+
+PlanCache::PlanCache(const std::vector<StudyModel>& models, std::vector<NodeKind> kinds,
+                     const std::string& file)
     : models_(models), kinds_(std::move(kinds)) {
   for (size_t i = 0; i < kinds_.size(); ++i)
     for (const std::string& name : kinds_[i].names) kind_of_[name] = i;
+  if (!file.empty()) read(file);
+}
+
+// Lines: the model, the numbers of nodes, and the packed plan or `none`.
+void PlanCache::read(const std::string& file) {
+  std::string head = fmt::format("plans of {} kinds", kinds_.size());
+  for (const NodeKind& kind : kinds_)
+    head += fmt::format(" {}x{}:{}", kind.nodes(), kind.gpu_type, kind.gpus);
+  for (const StudyModel& model : models_) head += " " + model.name;
+  std::ifstream in(file);
+  std::string line;
+  const bool is_new = !std::getline(in, line);
+  if (!is_new && line != head) throw InputError({file, 1}, "these are not plans for this cluster");
+  for (int number = 2; std::getline(in, line); ++number) {
+    std::istringstream words(line);
+    size_t model = 0;
+    Counts counts(kinds_.size());
+    std::string plan;
+    words >> model;
+    for (int& count : counts) words >> count;
+    if (!(words >> plan) || model >= models_.size()) throw InputError({file, number}, "is no plan");
+    SearchResult& result = results_[{model, counts}];
+    result.status = plan == "none" ? SearchStatus::infeasible : SearchStatus::found;
+    if (plan == "none") continue;
+    Candidate candidate{unpack_plan(plan, file), {}};
+    candidate.prediction = simulate(models_[model].inputs->context(), candidate.plan);
+    result.candidates.push_back(std::move(candidate));
+  }
+  file_.open(file, std::ios::app);
+  if (is_new) file_ << head << std::endl;
+}
+
+SearchResult PlanCache::run(size_t model, const Snapshot& nodes) {
+  ++searches_;
+  PlanOptions options;
+  options.top_k = 1;
+  options.explain = false;
+  options.effort_limit_s = kEffort_s;
+  options.time_limit_s = 60;
+  return sailor::search(models_[model].inputs->context(nodes), options);
 }
 
 SearchResult PlanCache::search(size_t model, const Snapshot& nodes) {
-  constexpr double kEffort_s = 0.1;
   std::vector<std::vector<std::string>> names(kinds_.size());
   for (const SnapshotNode& node : nodes.nodes) names[kind_of_.at(node.name)].push_back(node.name);
   Counts counts;
   std::map<std::string, std::string> actual;  // names, by those of the search
   for (size_t i = 0; i < kinds_.size(); ++i) {
-    counts.push_back(static_cast<int>(names[i].size()));
-    for (size_t k = 0; k < names[i].size(); ++k) actual[kinds_[i].names[k]] = names[i][k];
+    counts.push_back(rounded_down(static_cast<int>(names[i].size())));
+    for (size_t k = 0; k < static_cast<size_t>(counts[i]); ++k) actual[kinds_[i].names[k]] = names[i][k];
   }
   auto found = results_.find({model, counts});
   if (found == results_.end()) {
-    const PlanningInputs& inputs = *models_[model].inputs;
-    Snapshot first = inputs.snapshot;
+    Snapshot first = models_[model].inputs->snapshot;
     std::erase_if(first.nodes, [&](const SnapshotNode& node) { return !actual.contains(node.name); });
-    PlanOptions options;
-    options.top_k = 1;
-    options.explain = false;
-    options.effort_limit_s = kEffort_s;
-    options.time_limit_s = 60;
-    found =
-        results_.emplace(std::make_pair(model, counts), sailor::search(inputs.context(first), options)).first;
+    found = results_.emplace(std::make_pair(model, counts), run(model, first)).first;
+    const SearchResult& result = found->second;
+    if (file_.is_open())
+      file_ << fmt::format("{} {} {}\n", model, fmt::join(counts, " "),
+                           result.candidates.empty() ? "none" : pack_plan(result.candidates.front().plan))
+            << std::flush;
   }
   SearchResult result = found->second;
   for (Candidate& candidate : result.candidates)

@@ -5,10 +5,10 @@
 //   now     the planner on the nodes that are idle; tries again every minute while there is none, or no plan
 //   automatic  the start with the earliest expected end (planner/start), as --sailor-wait=auto
 //
-// Trainings of `now` and `automatic` are elastic: every minute they take idle nodes that pay
-// (growth_choice.h) in helper jobs, which end with them. At its time limit a training is submitted again for
-// the steps that are left; `fixed` loses those since its last checkpoint. Times are seconds from the start of
-// the study.
+// Trainings of `now` and `automatic` are elastic and yield: they take nodes in helper jobs, wait in the queue
+// for others, and return them when jobs of others would start on them, as the controller does (growth.h). At
+// its time limit a training is submitted again for the steps that are left; `fixed` loses those since its
+// last checkpoint. Times are seconds from the start of the study.
 #pragma once
 
 #include <cstdint>
@@ -52,12 +52,20 @@ inline constexpr int kFixedNodes = 4;
 // it under `fixed`. Before the study the background runs for a day.
 Workload draw_workload(const Study& study, const std::vector<TraceJob>& trace);
 
+struct TrainingOutcome {
+  const Training* training = nullptr;  // of the workload
+  double wait_s = 0, turnaround_s = 0, gpu_hours = 0;
+  int parts = 0;    // jobs
+  int changes = 0;  // of the plan while it ran
+};
+
 struct QueueOutcome {
   size_t jobs = 0;  // trainings
   double mean_turnaround_s = 0, p95_turnaround_s = 0, mean_wait_s = 0;
   double gpu_hours = 0, usd = 0;
   double others_mean_wait_s = 0, others_p95_wait_s = 0;
   int64_t lost_steps = 0;
+  std::vector<TrainingOutcome> trainings;
 };
 
 QueueOutcome run_study(const Study& study, const Workload& workload, QueuePolicy policy, PlanCache& plans);

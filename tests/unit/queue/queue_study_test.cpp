@@ -109,15 +109,34 @@ TEST(QueueStudy, PlannedStartsBeatFourNodesOfOneTypeOnABusyCluster) {
       load_models(SAILOR_SOURCE_DIR "/tests/bench/queue/models.csv", cluster);
   const Study study{cluster, kinds, models, 0.5, 0.9, 3};
   const Workload workload = draw_workload(study, trace_of(2000));
-  PlanCache plans(models, kinds);
+  const std::string file = test::scratch_directory("plans") + "/plans";
+  PlanCache plans(models, kinds, file);
   const QueueOutcome fixed = run_study(study, workload, QueuePolicy::fixed, plans);
+  const QueueOutcome now = run_study(study, workload, QueuePolicy::now, plans);
   const QueueOutcome planned = run_study(study, workload, QueuePolicy::automatic, plans);
   ASSERT_GT(fixed.jobs, 0U);
   EXPECT_EQ(planned.jobs, fixed.jobs);
   EXPECT_LT(planned.mean_turnaround_s, fixed.mean_turnaround_s);
+  EXPECT_LE(planned.mean_turnaround_s, now.mean_turnaround_s);
+  EXPECT_LE(planned.others_mean_wait_s, 1.02 * fixed.others_mean_wait_s);
   EXPECT_GT(planned.gpu_hours, 0);
-  EXPECT_EQ(run_study(study, workload, QueuePolicy::automatic, plans).mean_turnaround_s,
+
+  PlanCache kept(models, kinds, file);
+  EXPECT_EQ(run_study(study, workload, QueuePolicy::automatic, kept).mean_turnaround_s,
             planned.mean_turnaround_s);
+  EXPECT_EQ(kept.searches(), 0U);
+}
+
+TEST(QueueStudy, KeptPlansAreForOneCluster) {
+  const Snapshot cluster = small_cluster();
+  const std::vector<StudyModel> models =
+      load_models(SAILOR_SOURCE_DIR "/tests/bench/queue/models.csv", cluster);
+  std::vector<NodeKind> kinds = kinds_of(cluster);
+  const std::string file = test::scratch_directory("plans") + "/plans";
+  { const PlanCache plans(models, kinds, file); }
+  kinds[0].names.pop_back();
+  EXPECT_THAT(test::error_of([&] { PlanCache(models, kinds, file); }),
+              HasSubstr("plans:1: these are not plans for this cluster"));
 }
 
 }  // namespace

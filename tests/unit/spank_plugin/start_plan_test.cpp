@@ -61,9 +61,10 @@ class StartPlanTest : public testing::Test {
     return plan_with_start(
         options, job, load_site_config(kStartFixtures + "sailor.yaml"), wishes, 86400,
         [this](const NodeWishes& of) { return cluster(of); },
-        [this](const std::string&, const std::vector<std::string>& among,
-               size_t count) -> std::optional<int64_t> {
+        [this](const std::string&, const std::vector<std::string>& among, size_t count,
+               std::optional<double> limit_s) -> std::optional<int64_t> {
           EXPECT_LE(count, among.size());
+          asked_limit_s = limit_s;
           ++questions;
           if (!answer_s) return std::nullopt;
           return kNow + *answer_s;
@@ -78,8 +79,28 @@ class StartPlanTest : public testing::Test {
   std::vector<BusyNode> busy;
   std::vector<WaitingJob> queue;
   std::optional<int64_t> answer_s = 600;
+  std::optional<double> asked_limit_s;
   int questions = 0;
 };
+
+TEST_F(StartPlanTest, AChainWaitsForATimeLimitThatSuffices) {
+  PlannedJob planned = plan();
+  ASSERT_TRUE(planned.waits);
+  EXPECT_EQ(planned.least_s, 0) << "the user gave no limit";
+  wishes.time_limit_s = 86400;
+  job.checkpoint.directory = "/checkpoints";
+  options.chain = true;
+  planned = plan();
+  ASSERT_TRUE(planned.waits);
+  EXPECT_EQ(planned.least_s, least_limit_s(10'000 * planned.plan.prediction->iteration_s));
+  EXPECT_EQ(asked_limit_s, planned.least_s);
+  EXPECT_LT(planned.least_s, 86400);
+  wishes.least_time_is_given = true;
+  EXPECT_EQ(plan().least_s, 0) << "with --time-min";
+  wishes.least_time_is_given = false;
+  options.chain = false;
+  EXPECT_EQ(plan().least_s, 0) << "a limit that proves too short would end the training";
+}
 
 TEST_F(StartPlanTest, WaitsForFasterNodesWhenThatEndsEarlier) {
   const PlannedJob planned = plan();

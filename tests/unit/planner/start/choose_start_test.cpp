@@ -117,6 +117,30 @@ TEST_F(ChooseStartTest, WithNothingFreeItTakesTheEarliestEnd) {
   EXPECT_THAT(chosen(), ElementsAre());
 }
 
+TEST_F(ChooseStartTest, AShorterTimeLimitFitsIntoAGap) {
+  // a1 is idle, and promised to a long job from 16,000 s on.
+  snapshot.busy.push_back({node("a1"), "planned for another job", std::nullopt, 0.0});
+  snapshot.queue = {{.nodes = 1, .names = {"a1"}, .start_in_s = 16000, .limit_s = 50000}};
+  question.length_s = 80000;
+  EXPECT_DOUBLE_EQ(choose().options[0].start.wait_s, 66000);
+  question.shortens = true;
+  const StartOption option = choose().options[0];  // runs for 12,000 s
+  EXPECT_DOUBLE_EQ(option.start.wait_s, 1) << "at once, on nodes that are planned for others later";
+  EXPECT_DOUBLE_EQ(option.least_s, 15000);
+  snapshot.queue[0].start_in_s = 14900;
+  EXPECT_DOUBLE_EQ(choose().options[0].start.wait_s, 64900) << "with room for slower steps";
+  question.length_s = 12500;
+  EXPECT_DOUBLE_EQ(choose().options[0].least_s, 0) << "the user's limit is shorter";
+}
+
+TEST_F(ChooseStartTest, AStartThatNeedsTwoJobsHidesNoneThatNeedsOne) {
+  snapshot.nodes = {node("a1")};  // 12,000 s
+  busy("y1", 13000, "Y");         // 6000 s
+  busy("y2", 13000, "Y");
+  question.length_s = 7000;
+  EXPECT_THAT(chosen(), ElementsAre("a1", "y1", "y2"));  // ends at 15,400 s
+}
+
 TEST_F(ChooseStartTest, OfEqualEndsTheOneWithFewerGpuHours) {
   exponent = 0.02;  // a second node saves 1.4 %
   busy("a1", 100);
@@ -156,7 +180,7 @@ TEST_F(ChooseStartTest, PlansThatReachTheTimeLimitAreALastResort) {
   busy("a2", 11000);
   question.length_s = 8000;  // a1 alone takes 12,000 s
   EXPECT_THAT(chosen(), ElementsAre("a1", "a2"));
-  snapshot.busy[0].free_in_s = 20000;
+  question.most_wait_s = 10000;
   EXPECT_THAT(chosen(), ElementsAre("a1"));
 }
 

@@ -46,6 +46,10 @@ TEST(StartTimes, WaitingJobsComeFirst) {
   EXPECT_THAT(StartTimes(snapshot, 4200).wait_for({"a1"}), Optional(DoubleEq(0)));  // backfilled
   EXPECT_THAT(StartTimes(snapshot, 4201).wait_for({"a1"}), Optional(DoubleEq(6000)));
   EXPECT_THAT(StartTimes(snapshot, std::nullopt).wait_for({"a2"}), Optional(DoubleEq(6000)));
+  const StartTimes long_job(snapshot, 9000);
+  EXPECT_THAT(long_job.wait_for({"a1"}, 4200), Optional(DoubleEq(0))) << "if it may be as short";
+  EXPECT_THAT(long_job.wait_for_alike({"a2"}, 4200), Optional(DoubleEq(0)));
+  EXPECT_THAT(long_job.wait_for({"a1"}, 99999), Optional(DoubleEq(6000))) << "never longer than its limit";
 }
 
 TEST(StartTimes, ANodeThatAWaitingJobWillGetIsFreeAfterIt) {

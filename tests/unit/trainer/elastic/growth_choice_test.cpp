@@ -57,7 +57,7 @@ struct GrowthChoice : testing::Test {
   // On the best plan for those two GPUs, with many steps to go.
   GrowthQuestion question(std::vector<SnapshotNode> free, PlanOverrides overrides = {}) const {
     const Replanner planner = replanner(std::move(overrides));
-    GrowthQuestion q{.replanner = planner,
+    GrowthQuestion q{.planner = planner.copy(),
                      .plan = *planner.plan_for({{"q1", 0}, {"q1", 1}}, plan).plan,
                      .gpus = {{"q1", 0}, {"q1", 1}},
                      .free = std::move(free),
@@ -105,7 +105,9 @@ TEST_F(GrowthChoice, ANodeAsQuickAsTheJobsOwnIsTaken) {
 
 TEST_F(GrowthChoice, WantedNodesAreReturnedIfThereIsAPlanWithoutThem) {
   GrowthQuestion asked = question({node_of("q3", "quick", "east", 2)});
-  asked.replanner.add_node(node_of("q2", "quick", "east", 2));
+  Replanner with = replanner();
+  with.add_node(node_of("q2", "quick", "east", 2));
+  asked.planner = with.copy();
   asked.gpus.insert(asked.gpus.end(), {{"q2", 0}, {"q2", 1}});
   asked.wanted = {{"q2", "123"}};
   GrowthAnswer answer = choose_growth(asked);

@@ -98,6 +98,8 @@ struct GrowthTest : testing::Test {
                               {.environment = {}, .output_file = scratch.path() + "/run/logs/helpers.log"}));
       return static_cast<pid_t>(keepers.back());
     };
+    options.end_keeper = [](pid_t id) { kill(id, kEndHelperJob); };
+    options.clock_s = [] { return static_cast<double>(std::time(nullptr)); };
     growth.emplace(options, events, directory.log("helpers.log"),
                    [this](const std::string& text) { said.push_back(text); });
   }
