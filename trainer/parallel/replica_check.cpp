@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #include <algorithm>
 #include <memory>
-#include <new>
 
 #include "trainer/parallel/groups.h"
 
@@ -87,21 +87,20 @@ std::vector<std::span<char>> ReplicaCheck::memory_of(const Group& group, const R
 }
 
 int64_t ReplicaCheck::hash(const Group& group, const ReplicatedState& state) const {
-  const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> hash(XXH3_createState(), &XXH3_freeState);
-  if (!hash) throw std::bad_alloc();
-  XXH3_64bits_reset(hash.get());
+  XXH3_state_t hash;
+  XXH3_64bits_reset(&hash);
   const std::shared_ptr<char> staging =
       device_.asynchronous() ? device_.host_memory(kChunkBytes) : std::shared_ptr<char>();
   for (const std::span<char> run : memory_of(group, state)) {
-    if (!staging) XXH3_64bits_update(hash.get(), run.data(), run.size());
+    if (!staging) XXH3_64bits_update(&hash, run.data(), run.size());
     for (std::size_t done = 0; staging && done < run.size(); done += kChunkBytes) {
       const std::size_t bytes = std::min(kChunkBytes, run.size() - done);
       device_.copy(staging.get(), run.data() + done, bytes, device_.compute());
       device_.wait(device_.compute());
-      XXH3_64bits_update(hash.get(), staging.get(), bytes);
+      XXH3_64bits_update(&hash, staging.get(), bytes);
     }
   }
-  return static_cast<int64_t>(XXH3_64bits_digest(hash.get()));
+  return static_cast<int64_t>(XXH3_64bits_digest(&hash));
 }
 
 std::vector<Divergence> ReplicaCheck::compare(const ReplicatedState& state) const {

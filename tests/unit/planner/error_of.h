@@ -1,4 +1,4 @@
-// The text of an expected InputError, for tests of broken inputs.
+// The text of an expected error, for tests of broken inputs.
 #pragma once
 
 #include <string>
@@ -7,12 +7,12 @@
 
 namespace sailor::test {
 
-// The text of the InputError that `f` throws, with file and line; "no error" if it throws none.
-template <typename F>
+// The text of the error that `f` throws, an InputError's with file and line; "no error" if it throws none.
+template <typename Error = InputError, typename F>
 std::string error_of(F f) {
   try {
     f();
-  } catch (const InputError& error) {
+  } catch (const Error& error) {
     return error.what();
   }
   return "no error";

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <stdexcept>
 
 #include "tests/unit/planner/error_of.h"
 #include "trainer/control/control_endpoint.h"
@@ -59,13 +60,15 @@ TEST_F(JobSecretsTest, ReplaceWhatIsThereAndEndWithTheJob) {
 
 TEST_F(JobSecretsTest, ErrorsNameTheFile) {
   const auto read = [this] { read_job_secrets(directory_); };
-  EXPECT_THAT(test::error_of(read), AllOf(HasSubstr(file_), HasSubstr("No such file")));
+  EXPECT_THAT(test::error_of<std::runtime_error>(read), AllOf(HasSubstr(file_), HasSubstr("No such file")));
   for (const char* text :
        {"", "too short\n", "1234567890123456789012345678901234567890\nnot hexadecimal\n"}) {
     std::ofstream(file_) << text;
-    EXPECT_THAT(test::error_of(read), AllOf(HasSubstr(file_), HasSubstr("secrets of a job"))) << text;
+    EXPECT_THAT(test::error_of<std::runtime_error>(read),
+                AllOf(HasSubstr(file_), HasSubstr("secrets of a job")))
+        << text;
   }
-  EXPECT_THAT(test::error_of([this] { JobSecretsFile(directory_ + "/none", {}); }),
+  EXPECT_THAT(test::error_of<std::runtime_error>([this] { JobSecretsFile(directory_ + "/none", {}); }),
               HasSubstr("none/secrets"));
 }
 
