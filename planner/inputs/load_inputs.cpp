@@ -246,7 +246,7 @@ std::vector<std::string> notes_of(const PlanningInputs& inputs) {
   for (const SnapshotNode& node : inputs.snapshot.nodes) {
     if (!inputs.profiles.usable(node.gpu_type)) unusable[node.gpu_type] += node.free_gpus.size();
   }
-  std::vector<std::string> notes;
+  std::vector<std::string> notes = inputs.profiles.not_used;
   if (inputs.site.file.empty())
     notes.push_back(fmt::format(
         "there is no site config {}: GPU types as in {}, {}", site_config_path(), inputs.catalog.file,

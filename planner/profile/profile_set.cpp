@@ -40,7 +40,7 @@ struct Found {
   NetworkFile network;                                              // the links of all files
   std::vector<std::string> network_files;
   std::vector<std::string> files;  // all of them, in the order in which they were read
-  std::vector<std::string> notes;
+  std::vector<std::string> notes, not_used;
 };
 
 void read_file(const std::string& file, const JobSpec& job, Precision precision, Found& found) {
@@ -80,7 +80,8 @@ Found read_directories(const std::vector<std::string>& directories, const JobSpe
         read_file(file, job, precision, found);
       } catch (const InputError& broken) {
         if (!of_others) throw;
-        found.notes.push_back(fmt::format("not used, of user {}: {}", status.st_uid, broken.what()));
+        found.not_used.push_back(
+            fmt::format("a profile of user {} is not used: {}", status.st_uid, broken.what()));
       }
     }
   }
@@ -193,6 +194,7 @@ ProfileSet load_in_precision(Precision precision, const std::vector<std::string>
       });
   assume_links(catalog, set.network);
   set.notes = std::move(found.notes);
+  set.not_used = std::move(found.not_used);
   set.files = found.network_files;
   const auto left_out = [&](const GpuType& type) {
     return job.training.fallback_precision && type.lacks(precision);

@@ -21,10 +21,11 @@ struct ProfileSet {
   // by GPU type; without types that have neither a profile nor an estimate
   std::map<std::string, LayerProfile> layers;
   ModelSizes sizes;
-  NetworkProfile network;           // of the framework's transport
-  bool measured_otherwise = false;  // the files have links that were measured over another transport
-  std::vector<std::string> notes;   // e.g. "type X: no profile of this model in DIR"
-  std::vector<std::string> files;   // the files that were read, in order
+  NetworkProfile network;               // of the framework's transport
+  bool measured_otherwise = false;      // the files have links that were measured over another transport
+  std::vector<std::string> notes;       // e.g. "type X: no profile of this model in DIR"
+  std::vector<std::string> not_used{};  // why files of other users are left out, a line each
+  std::vector<std::string> files;       // the files that were read, in order
   // The same in the job's fallback precision, where it has one. Then GPU types that lack the job's first
   // precision have no layers above. Its files are among those above.
   std::shared_ptr<ProfileSet> fallback{};
@@ -42,7 +43,7 @@ struct ProfileSet {
 // A catalog type with `emulate` gets the named type's profile, with times multiplied by its slowdown. If the
 // catalog has enough data of a type, it also gets estimates for `framework`: of what its profile lacks
 // (completed_profile.h), or of everything if it has none (estimates_note()).
-// A broken file of another user, or one that everybody can write, is left out with a note.
+// A broken file of another user, or one that everybody can write, is left out (not_used).
 // Throws InputError when a file of this user is broken, or when no type of the catalog has a profile (naming
 // the command that makes one).
 ProfileSet load_profiles(const std::vector<std::string>& directories, const JobSpec& job,

@@ -66,8 +66,15 @@ export SAILOR_CONFIG=$site_config
 echo '{"sailor_layer_profile": 1, "gpu_type":' >"$SAILOR_CLUSTER_DIR/profiles/broken.json"
 chmod a+r "$SAILOR_CLUSTER_DIR/profiles/broken.json"
 variant "when a profile is broken" "optional $plugin config=$SAILOR_CLUSTER_DIR/etc/sailor.yaml"
+if [ "$UID" = 0 ]; then
+  run sbatch --sailor-objective=throughput tiny.yaml
+  expect "a planned job does without a broken profile of another user" equal $rc 0
+  expect "and says so" contains "$err" "note: a profile of user 0 is not used: $SAILOR_CLUSTER_DIR/profiles/broken.json:1: "
+  scancel -u "$SAILOR_CLUSTER_USER"
+  chown "$SAILOR_CLUSTER_USER" "$SAILOR_CLUSTER_DIR/profiles/broken.json"
+fi
 run sbatch --sailor-objective=throughput tiny.yaml
-expect "a planned job says that the profile is broken" contains "$err" "broken.json:1: "
+expect "a planned job says that its user's profile is broken" contains "$err" "broken.json:1: "
 expect "on one line" one_error "$err"
 expect "and exits 2" equal $rc 2
 finish

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "trainer/parallel/groups.h"
 
@@ -33,7 +34,7 @@ std::string name_of(int rank, const RankLayout& layout) {
 
 ReplicaCheck::ReplicaCheck(const Plan& plan, const RankLayout& layout, int rank, const GradientSync& sync,
                            Communicator* tp, Communicator& world, bool tied_embeddings, Device& device)
-    : rank_(rank), order_(sync.layout().order), world_(world), device_(device) {
+    : rank_(rank), layout_(layout), order_(sync.layout().order), world_(world), device_(device) {
   add_gradient_groups(plan, layout, sync, tied_embeddings);
   add_tp_groups(layout, tp);
 }
@@ -103,7 +104,7 @@ int64_t ReplicaCheck::hash(const Group& group, const ReplicatedState& state) con
   return static_cast<int64_t>(XXH3_64bits_digest(&hash));
 }
 
-std::vector<Divergence> ReplicaCheck::compare(const ReplicatedState& state) const {
+std::vector<ReplicaCheck::Divergence> ReplicaCheck::compare(const ReplicatedState& state) const {
   if (groups_.empty()) return {};
   device_.wait(device_.compute());
   std::vector<int64_t> own;
@@ -119,8 +120,6 @@ std::vector<Divergence> ReplicaCheck::compare(const ReplicatedState& state) cons
     if (by_hash.size() == 1) continue;
     Divergence& divergence = found.emplace_back();
     divergence.group = i;
-    divergence.members = members;
-    divergence.what = groups_[i].what;
     for (const auto& [hash, ranks] : by_hash)
       if (2 * ranks.size() > members.size()) divergence.healthy = ranks.front();
     for (const auto& [hash, ranks] : by_hash) {
@@ -168,31 +167,44 @@ void ReplicaCheck::copy_from(int root, const Group& group, const ReplicatedState
   device_.wait(stream);
 }
 
-void ReplicaCheck::heal(const std::vector<Divergence>& found, const ReplicatedState& state) const {
-  for (const Divergence& divergence : found) {
-    const Group& group = groups_.at(divergence.group);
-    if (divergence.healthy < 0 || !group.communicator) continue;
+std::vector<std::string> ReplicaCheck::lines_of(const Divergence& divergence) const {
+  const Group& group = groups_[divergence.group];
+  std::vector<std::string> names;
+  for (const int rank : divergence.ranks) names.push_back(name_of(rank, layout_));
+  if (divergence.healthy < 0)
+    return {fmt::format("{} have different states of {}", fmt::join(names, ", "), group.what)};
+  const std::size_t others = group.ranks.size() - names.size();
+  for (std::string& name : names)
+    name += fmt::format(" has another state of {} than {} other ranks", group.what, others);
+  return names;
+}
+
+ReplicaReport ReplicaCheck::run(const ReplicatedState& state, OnDivergence action) const {
+  ReplicaReport report;
+  for (const Divergence& divergence : compare(state)) {
+    for (std::string& line : lines_of(divergence)) report.lines.push_back(std::move(line));
+    if (action == OnDivergence::stop || (action == OnDivergence::heal && divergence.healthy < 0))
+      report.ends_job = true;
+    const Group& group = groups_[divergence.group];
+    if (action != OnDivergence::heal || divergence.healthy < 0 || !group.communicator) continue;
     const std::vector<int>& ranks = group.communicator->ranks();
     const auto root = std::find(ranks.begin(), ranks.end(), divergence.healthy);
     copy_from(static_cast<int>(root - ranks.begin()), group, state);
   }
+  return report;
 }
 
-std::vector<std::string> divergence_lines(const std::vector<Divergence>& found, const RankLayout& layout) {
-  std::vector<std::string> lines;
-  for (const Divergence& divergence : found) {
-    if (divergence.healthy < 0) {
-      std::vector<std::string> names;
-      for (const int rank : divergence.ranks) names.push_back(name_of(rank, layout));
-      lines.push_back(fmt::format("{} have different states of {}", fmt::join(names, ", "), divergence.what));
-      continue;
-    }
-    const std::size_t others = divergence.members.size() - divergence.ranks.size();
-    for (const int rank : divergence.ranks)
-      lines.push_back(fmt::format("{} has another state of {} than {} other ranks", name_of(rank, layout),
-                                  divergence.what, others));
+ReplicatedState replicated_state(const std::vector<Parameter*>& parameters, const Optimizer& optimizer,
+                                 bool sharded) {
+  ReplicatedState replicated;
+  for (const Parameter* parameter : parameters)
+    replicated[parameter->name] = {parameter->value.detach().view({-1})};
+  if (sharded) return replicated;
+  for (std::size_t i = 0; i < optimizer.slices().size(); ++i) {
+    for (const OptimizerState& state : optimizer.state(i))
+      replicated.at(optimizer.slices()[i].name).push_back(state.tensor);
   }
-  return lines;
+  return replicated;
 }
 
 }  // namespace sailor

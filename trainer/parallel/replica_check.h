@@ -4,8 +4,7 @@
 // device or of the program.
 //
 //     ReplicaCheck check(plan, layout, rank, gradient_sync, tp, world, tied_embeddings, device);
-//     const std::vector<Divergence> found = check.compare(state);   // the same on every rank
-//     check.heal(found, state);                                     // from the majority, where there is one
+//     const ReplicaReport report = check.run(state, OnDivergence::heal);   // the same on every rank
 //
 // Every rank hashes what it holds for each of its groups (groups.h), and all ranks exchange the hashes: 8 B a
 // rank and group. All ranks call these functions between the same two steps. They throw CommError, after
@@ -22,35 +21,45 @@
 
 #include "planner/plan/plan.h"
 #include "planner/plan/rank_layout.h"
+#include "planner/spec/job_spec.h"
 #include "trainer/comm/communicator.h"
 #include "trainer/comm/device.h"
+#include "trainer/optim/optimizer.h"
 #include "trainer/parallel/gradient_sync.h"
 
 namespace sailor {
 
 // What the replicas of a parameter hold alike, by its name: flat tensors with its elements, its value first.
 using ReplicatedState = std::map<std::string, std::vector<at::Tensor>>;
+// `sharded`: with ZeRO-1 optimizer states have no replicas.
+ReplicatedState replicated_state(const std::vector<Parameter*>& parameters, const Optimizer& optimizer,
+                                 bool sharded);
 
-struct Divergence {
-  std::size_t group = 0;     // of those of the check
-  std::vector<int> ranks;    // of the job, that differ from the majority; all members if there is none
-  std::vector<int> members;  // of the group
-  int healthy = -1;          // the first rank of the majority; -1: no majority
-  std::string what;          // the group has: "layers 2 to 5"
+struct ReplicaReport {
+  // A line for each rank of a minority, and one for each group without a majority: "rank 3 (pipeline 1, stage
+  // 0, node a2) has another state of layers 2 to 5 than 2 other ranks".
+  std::vector<std::string> lines;
+  bool ends_job = false;  // as wanted, or because there is no majority to repair the state from
 };
 
 class ReplicaCheck {
  public:
-  // The arguments are those of `sync`; it and the communicators outlive the object.
+  // The arguments are those of `sync`; they outlive the object.
   ReplicaCheck(const Plan& plan, const RankLayout& layout, int rank, const GradientSync& sync,
                Communicator* tp, Communicator& world, bool tied_embeddings, Device& device);
 
-  // Where replicas differ, in the order of the groups.
-  std::vector<Divergence> compare(const ReplicatedState& state) const;
-  // Copies what diverged from its majority.
-  void heal(const std::vector<Divergence>& found, const ReplicatedState& state) const;
+  // Compares, and with OnDivergence::heal copies what differs from its majority.
+  ReplicaReport run(const ReplicatedState& state, OnDivergence action) const;
 
  private:
+  struct Divergence {
+    std::size_t group = 0;   // index
+    std::vector<int> ranks;  // of the job, that differ from the majority; all members if there is none
+    int healthy = -1;        // the first rank of the majority; -1: no majority
+  };
+  // In the order of the groups.
+  std::vector<Divergence> compare(const ReplicatedState& state) const;
+  std::vector<std::string> lines_of(const Divergence& divergence) const;
   // Ranks that hold the same elements of some parameters: those of a gradient group, or a TP group with its
   // replicated parameters.
   struct Group {
@@ -69,14 +78,11 @@ class ReplicaCheck {
   void copy_from(int root, const Group& group, const ReplicatedState& state) const;
 
   const int rank_;
+  const RankLayout& layout_;
   const std::vector<Parameter*>& order_;
   Communicator& world_;
   Device& device_;
   std::vector<Group> groups_;  // equally many on all ranks
 };
-
-// A line for each rank of a minority, and one for each group without a majority: "rank 3 (pipeline 1, stage
-// 0, node a2) has another state of layers 2 to 5 than 2 other ranks".
-std::vector<std::string> divergence_lines(const std::vector<Divergence>& found, const RankLayout& layout);
 
 }  // namespace sailor

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <numeric>
 #include <optional>
-#include <random>
 #include <set>
 #include <stdexcept>
 #include <utility>
@@ -61,11 +61,6 @@ JobSpec job_of_rank(const Plan& plan, const JobSpec& whole, int rank) {
     job.training.lora->base_digest = StoredModel(job.model).digest();
   }
   return job;
-}
-
-int64_t new_lineage() {
-  std::random_device random;
-  return static_cast<int64_t>(std::uniform_int_distribution<int64_t>(1)(random));
 }
 
 }  // namespace
@@ -544,29 +539,11 @@ struct RankTrainer::Impl {
       result.layer_norms.push_back(std::sqrt(numbers[layer]));
   }
 
-  // With ZeRO-1 the states have no replicas.
-  ReplicatedState replicated_state() {
-    ReplicatedState replicated;
-    for (const Parameter* parameter : stage.trained())
-      replicated[parameter->name] = {parameter->value.detach().view({-1})};
-    for (std::size_t i = 0; !shards_optimizer(plan.zero) && i < optimizer->slices().size(); ++i) {
-      for (const OptimizerState& state : optimizer->state(i))
-        replicated.at(optimizer->slices()[i].name).push_back(state.tensor);
-    }
-    return replicated;
-  }
-
   void check_replicas(StepResult& result) {
-    const ReplicatedState state = replicated_state();
-    const std::vector<Divergence> found = replica_check->compare(state);
-    if (found.empty()) return;
-    result.diverged = divergence_lines(found, layout);
-    const OnDivergence action = job.training.replicas.on_divergence;
-    const bool no_majority =
-        std::any_of(found.begin(), found.end(), [](const Divergence& one) { return one.healthy < 0; });
-    if (action == OnDivergence::stop || (action == OnDivergence::heal && no_majority))
-      throw std::runtime_error(divergence_text(result));
-    if (action == OnDivergence::heal) replica_check->heal(found, state);
+    const auto state = replicated_state(stage.trained(), *optimizer, shards_optimizer(plan.zero));
+    const ReplicaReport report = replica_check->run(state, job.training.replicas.on_divergence);
+    result.diverged = report.lines;
+    if (report.ends_job) throw std::runtime_error(divergence_text(result));
   }
 
   // As torch.nn.utils.clip_grad_norm_.
@@ -662,17 +639,7 @@ struct RankTrainer::Impl {
 };
 
 const char* to_string(Restored::From from) {
-  switch (from) {
-    case Restored::From::peers:
-      return "peers";
-    case Restored::From::memory:
-      return "memory";
-    case Restored::From::checkpoint:
-      return "checkpoint";
-    case Restored::From::start:
-      return "start";
-  }
-  return "?";
+  return std::array{"peers", "memory", "checkpoint", "start"}[static_cast<std::size_t>(from)];
 }
 
 RankTrainer::RankTrainer(const JobSpec& job, const Plan& plan, int rank, CommFactory& factory,

@@ -1,10 +1,16 @@
 #include "trainer/pipeline/step_progress.h"
 
 #include <bit>
+#include <random>
 
 #include "trainer/comm/exchange_lists.h"
 
 namespace sailor {
+
+int64_t new_lineage() {
+  std::random_device random;
+  return static_cast<int64_t>(std::uniform_int_distribution<int64_t>(1)(random));
+}
 
 void StepProgress::starts_from(const StateVersion& version, int64_t next_lineage) {
   *this = {};

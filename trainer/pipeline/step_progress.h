@@ -55,4 +55,7 @@ class StepProgress {
   StepSums sums_;                          // of that step
 };
 
+// Of steps from here on; random.
+int64_t new_lineage();
+
 }  // namespace sailor
