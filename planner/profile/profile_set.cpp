@@ -75,6 +75,7 @@ Found read_directories(const std::vector<std::string>& directories, const JobSpe
       struct stat status {};
       const bool of_others = stat(file.c_str(), &status) == 0 && status.st_uid != geteuid();
       try {
+        if (of_others && !S_ISREG(status.st_mode)) throw InputError({file, 0}, "is not a regular file");
         if (of_others && (status.st_mode & S_IWOTH))
           throw InputError({file, 0}, "every user can change this profile (chmod o-w)");
         read_file(file, job, precision, found);

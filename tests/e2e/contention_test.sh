@@ -77,7 +77,8 @@ release
 # slurmctld dies during planning: one error line, nothing submitted. The planner blocks on a profile that never ends: for so short a time that
 # sbatch finds out, or for so long that the nodes are looked at again before.
 dies() { # WHAT BLOCKED_S
-  mkfifo -m 666 "$SAILOR_CLUSTER_DIR/profiles/slow.json"
+  mkfifo -m 600 "$SAILOR_CLUSTER_DIR/profiles/slow.json"
+  if [ "$UID" = 0 ]; then chown "$SAILOR_CLUSTER_USER" "$SAILOR_CLUSTER_DIR/profiles/slow.json"; fi # a pipe of others is not read
   user timeout 100 sbatch --sailor-objective=throughput tiny.yaml >killed.out 2>killed.err </dev/null &
   planning=$!
   exec 9>"$SAILOR_CLUSTER_DIR/profiles/slow.json" # as soon as the planner reads it

@@ -1,4 +1,5 @@
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmath>
@@ -470,17 +471,20 @@ TEST(ProfileSet, BrokenFilesOfOthersAreLeftOutWithANote) {
   const ProfileSet before = load_profiles({path}, profiled_job(), catalog());
   EXPECT_THAT(before.not_used, IsEmpty());
 
-  const std::string broken = path + "/b.json", writable = path + "/c.json";
+  const std::string broken = path + "/b.json", writable = path + "/c.json", pipe = path + "/d.json";
   write_file_atomically(broken, "{\"sailor_layer_profile\": 1,\n\"gpu_type\"");
   save_profile_file(example_profile(), writable);
   std::filesystem::permissions(writable, std::filesystem::perms(0666));
-  for (const std::string& file : {broken, writable}) ASSERT_EQ(chown(file.c_str(), 1234, 1234), 0);
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0644), 0);  // whoever opens it hangs
+  for (const std::string& file : {broken, writable, pipe}) ASSERT_EQ(chown(file.c_str(), 1234, 1234), 0);
   const ProfileSet after = load_profiles({path}, profiled_job(), catalog());
   EXPECT_EQ(after.files, before.files);
   EXPECT_THAT(after.not_used, ElementsAre(AllOf(HasSubstr("of user 1234"), HasSubstr(broken + ":2")),
-                                          AllOf(HasSubstr(writable), HasSubstr("every user can change"))));
+                                          AllOf(HasSubstr(writable), HasSubstr("every user can change")),
+                                          AllOf(HasSubstr(pipe), HasSubstr("not a regular file"))));
 
   // Those of this user are errors.
+  std::filesystem::remove(pipe);
   ASSERT_EQ(chown(broken.c_str(), 0, 0), 0);
   EXPECT_THROW(load_profiles({path}, profiled_job(), catalog()), InputError);
 }
