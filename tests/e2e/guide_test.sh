@@ -16,6 +16,7 @@ elsewhere() {
   cat <<'TABLE'
 etc/quickstart.sh | tests/roots.sh | etc/quickstart.sh
 tests/run.sh | tests/roots.sh | tests/run.sh
+tests/busy.sh --seed 1 --minutes 30 --load 0.95 --out DIR | tests/run.sh | /tests/busy.sh" --seed
 etc/dev/install-packages.sh | tests/run.sh | etc/dev/install-packages.sh
 cmake -S . -B build -G Ninja | etc/quickstart.sh | cmake -S "$root" -B "$build" -G Ninja
 cmake -S . -B build -G Ninja && cmake --build build --target sailor | etc/quickstart.sh | cmake --build "$build" --target product
