@@ -46,7 +46,7 @@ struct NormBackward {
   void* for_bias = nullptr;
   void* partial_sums = nullptr;  // parts() times 2 columns elements, as computed; with a gradient of weights
 
-  // The rows are summed in so many parts.
+  // The number of parts in which rows are summed.
   SAILOR_KERNEL int64_t parts() const { return rows < 16 ? 1 : rows / 16 < 128 ? rows / 16 : 128; }
 };
 

@@ -7,6 +7,7 @@
 //     planning/      what the plan was made with, for `sailor report`, `explain` and `simulate`
 //                    (planner/inputs/planning_record.h); cluster.yaml has the nodes of the plan in force
 //     run.json       the run as measured, for `sailor validate`; written with the summary
+//     secrets        of a run that goes on, for its own processes (trainer/control/job_secrets.h)
 //     logs/          launch.log, agents, rank-N.log    links/    state of emulated network interfaces
 //
 // Files are never incomplete: documents are written to a temporary file and renamed, metrics are appended a
