@@ -45,21 +45,21 @@ at::Tensor LoraLayer::of_split_outputs(const at::Tensor& x) const {
 
 at::Tensor LoraLayer::in_groups(const std::vector<at::Tensor>& results) const {
   if (results.size() == 1 && results.front().size(-1) == groups_ * group_rows_) return results.front();
-  std::vector<int64_t> sizes = results.front().sizes().vec();
-  sizes.back() = groups_;
-  sizes.push_back(0);
+  const at::IntArrayRef outer =
+      results.front().sizes().slice(0, static_cast<std::size_t>(results.front().dim() - 1));
+  const auto in_rows = [&](int64_t rows) {
+    std::vector<int64_t> sizes(outer.begin(), outer.end());
+    sizes.insert(sizes.end(), {groups_, rows});
+    return sizes;
+  };
   std::vector<at::Tensor> parts;
   int64_t next = 0;
   const auto fill_up_to = [&](int64_t row) {  // rows of modules without an adapter
-    if (row > next) {
-      sizes.back() = row - next;
-      parts.push_back(at::zeros(sizes, results.front().options()));
-    }
+    if (row > next) parts.push_back(at::zeros(in_rows(row - next), results.front().options()));
   };
   for (std::size_t i = 0; i < results.size(); ++i) {
     fill_up_to(adapters_[i].first);
-    sizes.back() = adapters_[i].rows;
-    parts.push_back(results[i].view(sizes));
+    parts.push_back(results[i].view(in_rows(adapters_[i].rows)));
     next = adapters_[i].first + adapters_[i].rows;
   }
   fill_up_to(group_rows_);
