@@ -9,7 +9,7 @@ usage: tests/run.sh [--build] [--long NAME] [-R PATTERN] [-j N]
   (no option)   install the test dependencies, build, run every test
   --build       only install and build; programs are in build/bin
   -R PATTERN    build, then run only the tests whose names match
-  --long NAME   run a long test that is not part of the suite: asan, tsan, fuzz, equality,
+  --long NAME   run a long test that is not part of the suite: asan, tsan, fuzz, equality, properties,
                 transformers, tokenizers, templates, parquet, libtorch, minimal, package, rpm, elastic, chaos, busy or roots
   -j N          compile with N jobs, and test with three more: end-to-end tests mostly wait (default: one per core)
 
@@ -52,7 +52,7 @@ configure_and_build() {  # PRESET [ninja targets]
   local folder=$build
   case $preset in asan | tsan | fuzz) folder=$root/build-$preset ;; esac
   echo "building ($preset, $jobs jobs) into $folder"
-  cmake --build "$folder" -j "$jobs" ${1:+--target "$@"} -- --quiet
+  cmake --build "$folder" -j "$jobs" ${1:+--target "$@"} -- --quiet -k 0
 }
 
 # Reruns the failed tests of a ctest run if all of them depend on real time (label real_time). Fails when a test fails twice, or has no
@@ -101,6 +101,11 @@ case $action in
           "$build/bin/equality" --family "$family" --seed "${SEED:-$RANDOM}" --count "${COUNT:-20}" --dtype fp32 --backend mpi
         done
         ;;
+      properties)   # five times as many random problems as in the suite
+        configure_and_build ci planner_tests
+        SAILOR_TEST_FACTOR=${FACTOR:-5} ctest --test-dir "$build" -j "$jobs" --output-on-failure --timeout 3600 \
+          -R '^planner\.(Search|.*Property|.*EnergyTest|Explanation|TimelineSchedules)'
+        ;;
       transformers)
         configure_and_build ci model_check
         exec "$root/tests/transformers/run.sh" "$build/bin/model_check" "${SEED:-$RANDOM}"
@@ -134,7 +139,7 @@ case $action in
         exec "$root/tests/busy.sh" --seed "${SEED:-1}"
         ;;
       roots) for suite in bookworm trixie forky; do "$root/tests/roots.sh" "$suite" --fresh; done ;;
-      *) echo "sailor: tests/run.sh: unknown long run \"$long\" (asan, tsan, fuzz, equality, transformers, tokenizers, templates, parquet, libtorch, minimal, package, rpm, elastic, chaos, busy, roots)" >&2; exit 2 ;;
+      *) echo "sailor: tests/run.sh: unknown long run \"$long\" (asan, tsan, fuzz, equality, properties, transformers, tokenizers, templates, parquet, libtorch, minimal, package, rpm, elastic, chaos, busy, roots)" >&2; exit 2 ;;
     esac
     ;;
   build) configure_and_build ci ;;

@@ -4,6 +4,7 @@
 
 #include "planner/search/search.h"
 #include "planner/spec/error.h"
+#include "tests/unit/drawn.h"
 #include "tests/unit/planner/instance.h"
 
 namespace sailor {
@@ -44,7 +45,7 @@ class EnergyTest : public testing::TestWithParam<CostModel> {
 
 TEST_P(EnergyTest, IsWhatGpusDrawWaitingAndComputing) {
   int plans = 0;
-  for (uint64_t seed = 1; seed <= 40; ++seed) {
+  for (uint64_t seed = 1; seed <= test::drawn(12u); ++seed) {
     Instance in = energy_instance(seed, GetParam());
     for (const Candidate& candidate : ask(in, Expense::energy).candidates) {
       const Prediction& p = candidate.prediction;
@@ -67,7 +68,7 @@ TEST_P(EnergyTest, IsWhatGpusDrawWaitingAndComputing) {
 
 TEST_P(EnergyTest, NoOtherSearchFindsAThriftierPlanAndTheBoundHolds) {
   int found = 0;
-  for (uint64_t seed = 1; seed <= 30; ++seed) {
+  for (uint64_t seed = 1; seed <= test::drawn(10u); ++seed) {
     Instance in = energy_instance(seed, GetParam());
     const SearchResult best = ask(in, Expense::energy);
     std::vector<SearchResult> others;
@@ -89,7 +90,7 @@ TEST_P(EnergyTest, NoOtherSearchFindsAThriftierPlanAndTheBoundHolds) {
 }
 
 TEST_P(EnergyTest, WithOneRateItIsCost) {
-  for (uint64_t seed = 1; seed <= 15; ++seed) {
+  for (uint64_t seed = 1; seed <= test::drawn(8u); ++seed) {
     Instance in = energy_instance(seed, GetParam());
     for (SnapshotNode& node : in.snapshot.nodes) node.shared = true;  // energy is of the GPUs in the plan
     for (auto& [name, type] : in.catalog.gpu_types)
@@ -106,7 +107,7 @@ TEST_P(EnergyTest, WithOneRateItIsCost) {
 
 TEST_P(EnergyTest, PlansMeetALimit) {
   int limited = 0;
-  for (uint64_t seed = 1; seed <= 20; ++seed) {
+  for (uint64_t seed = 1; seed <= test::drawn(8u); ++seed) {
     Instance in = energy_instance(seed, GetParam());
     const SearchResult least = ask(in, Expense::energy), fastest = ask(in, Objective::throughput);
     if (least.candidates.empty() || fastest.candidates.empty()) continue;

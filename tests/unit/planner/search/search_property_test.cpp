@@ -12,6 +12,7 @@
 #include "tests/oracle/generate.h"
 #include "tests/oracle/product.h"
 #include "tests/oracle/random.h"
+#include "tests/unit/drawn.h"
 
 namespace sailor {
 namespace {
@@ -101,7 +102,7 @@ class SearchProperty : public ::testing::TestWithParam<Judge> {
   // Calls check(problem, inputs, random) for every problem of this test.
   template <typename Check>
   void for_each_problem(Check check) const {
-    for_each_problem(GetParam().problems, check);
+    for_each_problem(test::drawn(GetParam().problems), check);
   }
   template <typename Check>
   void for_each_problem(int problems, Check check) const {
@@ -324,8 +325,8 @@ TEST_P(SearchProperty, StartingFromThePreviousPlanNeverWorsensTheObjective) {
 INSTANTIATE_TEST_SUITE_P(, SearchProperty,
                          ::testing::Values(Judge{"PublishedPaper", CostModel::published, SearchSpace::paper,
                                                  60},
-                                           Judge{"NativePaper", CostModel::native, SearchSpace::paper, 16},
-                                           Judge{"NativeFull", CostModel::native, SearchSpace::full, 16}),
+                                           Judge{"NativePaper", CostModel::native, SearchSpace::paper, 6},
+                                           Judge{"NativeFull", CostModel::native, SearchSpace::full, 6}),
                          [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "tests/oracle/generate.h"
 #include "tests/oracle/product.h"
 #include "tests/oracle/random.h"
+#include "tests/unit/drawn.h"
 
 namespace sailor {
 namespace {
@@ -21,7 +22,7 @@ using oracle::Problem;
 using oracle::Random;
 
 constexpr double kZoneSlack = 1 + 1e-9;
-constexpr int kProblems = 12, kLeastGpus = 20;
+constexpr int kProblems = 5, kLeastGpus = 20;
 
 SearchResult found(const PlannerInputs& inputs) {
   PlanOptions options;
@@ -56,7 +57,7 @@ int zones_of(const PlannerInputs& inputs) {
 template <typename Check>
 void for_each_problem(Check check) {
   int problems = 0;
-  for (int number = 0; problems < kProblems; ++number) {
+  for (int number = 0; problems < test::drawn(kProblems); ++number) {
     const Problem problem = oracle::generate(oracle::instance_seed(2026, number), {2, 4, 48, 8});
     PlannerInputs inputs = planner_inputs(problem);
     int gpus = 0;

@@ -3,6 +3,7 @@
 
 #include <random>
 
+#include "tests/unit/drawn.h"
 #include "tests/unit/planner/simulator/timeline_reference.h"
 
 namespace sailor {
@@ -76,7 +77,7 @@ void expect_all_near(const std::vector<double>& got, const std::vector<double>& 
 
 TEST(TimelineSchedules, EqualTheNaiveImplementation) {
   Draw draw(2024);
-  for (int round = 0; round < 6000; ++round) {
+  for (int round = 0; round < test::drawn(2000); ++round) {
     const ScheduleCase c = draw.any();
     const Reference expected = reference_timeline(c.schedule, c.times, c.microbatches, c.last);
     const Timeline t = timeline(c);
@@ -118,7 +119,7 @@ TEST(TimelineSchedules, EventsEqualTheNaiveImplementation) {
 // Thousands of microbatches: skipping a repeated steady state gives the same times as simulating it.
 TEST(TimelineSchedules, ManyMicrobatchesEqualTheNaiveImplementation) {
   Draw draw(99);
-  for (int round = 0; round < 60; ++round) {
+  for (int round = 0; round < test::drawn(16); ++round) {
     ScheduleCase c = draw.any();
     c.microbatches = c.stages * (100 + draw.below(400));
     const Reference expected = reference_timeline(c.schedule, c.times, c.microbatches, c.last);
@@ -137,7 +138,7 @@ TEST(TimelineSchedules, ManyMicrobatchesEqualTheNaiveImplementation) {
 TEST(TimelineSchedules, TheFloorIsNeverAboveTheTimeline) {
   Draw draw(31);
   double least_part = 1;
-  for (int round = 0; round < 6000; ++round) {
+  for (int round = 0; round < test::drawn(2000); ++round) {
     ScheduleCase c = draw.any();
     c.last.clear();
     const Timeline t = timeline(c);
@@ -156,7 +157,7 @@ TEST(TimelineSchedules, TheFloorIsNeverAboveTheTimeline) {
 // A fixed order of operations is a longest path: shorter durations can only bring it forward.
 TEST(TimelineSchedules, AnyShorterDurationNeverTakesLonger) {
   Draw draw(5);
-  for (int round = 0; round < 3000; ++round) {
+  for (int round = 0; round < test::drawn(1000); ++round) {
     ScheduleCase c = draw.any();
     const Timeline before = timeline(c);
     std::vector<StageTimes>& times = !c.last.empty() && draw.below(2) == 0 ? c.last : c.times;
