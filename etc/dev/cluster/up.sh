@@ -46,6 +46,8 @@ done
 # A machine that cannot look up its own name without DNS waits five seconds for every connection that Slurm and mpirun make. Debian's
 # installer writes this line; a bare root has not got it.
 host=$(hostname -s 2>/dev/null || hostname)
+exec {machine}</etc
+flock $machine   # clusters that start at the same time prepare the machine one after the other
 if [ "$UID" = 0 ] && ! grep -qsw -- "$host" /etc/hosts; then
   say "adding $host to /etc/hosts"
   printf '127.0.0.1\tlocalhost\n127.0.1.1\t%s\n' "$host" >>/etc/hosts
@@ -72,6 +74,7 @@ if [ "$UID" = 0 ]; then
 else
   user=${user:-$slurmd_user}
 fi
+exec {machine}<&-
 
 if [ -e "$cluster_dir" ]; then
   [ -f "$cluster_dir/.sailor-cluster" ] || fail "$cluster_dir exists and is not a throw-away cluster"
