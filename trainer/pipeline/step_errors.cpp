@@ -6,6 +6,14 @@
 #include <cmath>
 
 namespace sailor {
+namespace {
+
+// Some releases of libtorch return NaNs with a sign.
+double without_sign_of_nan(double value) {
+  return std::isnan(value) ? std::abs(value) : value;
+}
+
+}  // namespace
 
 std::string not_finite_text(const StepResult& result, const std::string& ranks) {
   const bool loss_is_bad = !std::isfinite(result.loss);
@@ -29,7 +37,8 @@ std::string spike_text(const StepResult& result, const SpikeState& state) {
       "step {}: the gradient's norm is {:.3g} and the loss {:.4g}, after {} steps in a row that "
       "training.on_spike skipped, of {} in the whole run; try a lower training.optimizer.lr, more "
       "training.schedule.warmup_steps or training.clip_grad_norm; stopped before the update",
-      result.step + 1, result.grad_norm, result.loss, state.skipped_in_row, state.skipped_steps);
+      result.step + 1, without_sign_of_nan(result.grad_norm), without_sign_of_nan(result.loss),
+      state.skipped_in_row, state.skipped_steps);
 }
 
 std::string divergence_text(const StepResult& result) {
