@@ -1,5 +1,5 @@
-// How many random cases a property test draws: `usual` in the suite, SAILOR_TEST_FACTOR times as many in longer runs
-// (tests/run.sh --long properties). The first cases are the same in both.
+// How many random cases a property test draws: `usual` in the suite, SAILOR_TEST_FACTOR times as many in
+// longer runs (tests/run.sh --long properties). The first cases are the same in both.
 #pragma once
 
 #include <cstdlib>
