@@ -240,7 +240,7 @@ Started RankGeneration::start(RankGeneration* previous) {
       RankTrainer::make_room(previous ? previous->trainer() : nullptr, factory_,
                              {.needed_bytes = RankTrainer::state_bytes(resources_.job, plan_, slot_.rank),
                               .drop_state = drops_state_});
-  if (!kept) std::cerr << "no memory for the states of two plans: drops its own\n";
+  if (!kept) std::cerr << "no memory for the states of two plans: frees its own state\n";
   auto trainer = std::make_unique<RankTrainer>(resources_.job, plan_, slot_.rank, factory_, resources_.data,
                                                emulation_.device.get(), on ? &*on : nullptr);
   Started started{.generation = number_,
@@ -325,7 +325,7 @@ void RankGeneration::save_now() {
 
 void RankGeneration::report(const SaveResult& result) {
   if (result.error.empty()) {
-    tell(fmt::format("checkpoint: {} written, {:.1f} MB in {:.2f} s; training stood still for {:.2f} s",
+    tell(fmt::format("checkpoint: {} written, {:.1f} MB in {:.2f} s; training paused for {:.2f} s",
                      result.saved.path, 1e-6 * static_cast<double>(result.saved.bytes), result.written_s,
                      result.stopped_s),
          result.stopped_s + result.written_s);
