@@ -165,7 +165,7 @@ CLI::App* add_plan(CLI::App& app, PlanCommand& command) {
   add_format(verb, command.format, {"table", "json", "yaml", "megatron"});
   verb->add_option(
           "--previous", command.previous,
-          "replan from the plan that ran until now, or from the --format json output that it came from")
+          "replan, starting from this previous plan, or from the --format json output that it came from")
       ->type_name("PLAN.json");
   verb->add_option("-o,--output", command.output, "write the chosen plan to this file")
       ->type_name("PLAN.json");

@@ -47,7 +47,7 @@ std::string event_text(const Json& event) {
     return fmt::format("waits in the queue for a node with {:.0f} {}: {}",
                        number_in(event, "gpus").value_or(0), word_in(event, "gpu_type"), reasons_in(event));
   if (name == "grow_withdrawn")
-    return fmt::format("does not wait for a node with {} any more: {}", word_in(event, "gpu_type"),
+    return fmt::format("no longer waits for a node with {}: {}", word_in(event, "gpu_type"),
                        reasons_in(event));
   if (name == "grew") return fmt::format("{} joined the job", word_in(event, "node"));
   if (name == "grow_refused")

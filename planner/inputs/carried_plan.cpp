@@ -42,7 +42,7 @@ EnvironmentVariables plan_environment(const Plan& plan, const PlanningFiles& pla
   const std::string packed = pack_plan(plan);
   if (packed.size() > kMaxTotalBytes) {
     throw std::runtime_error(
-        fmt::format("the plan of {} ranks is too large to travel with the job ({} bytes, at most {})",
+        fmt::format("the plan of {} ranks is too large to be sent with the job ({} bytes, at most {})",
                     num_ranks(plan), packed.size(), kMaxTotalBytes));
   }
   EnvironmentVariables variables;

@@ -86,7 +86,8 @@ std::string assumed_links_text(const PlanningContext& context, const SearchResul
   const Candidate& best = result.candidates.front();
   const double share = assumed_links_share(context, best.plan, best.prediction, result.cost_model);
   if (share < kTellShare) return "";
-  return fmt::format("{:.0f} % of the best plan's time rests on links that were not measured\n", 100 * share);
+  return fmt::format("{:.0f} % of the best plan's time depends on links that were not measured\n",
+                     100 * share);
 }
 
 // "on demand", "spot", ...

@@ -264,7 +264,7 @@ void add_options(CLI::App& app, Arguments& arguments) {
          [&arguments](const std::string& text) {
            arguments.request.only = text == "nccl" ? Transport::nccl : Transport::sockets;
          },
-         "measure only over this one: nccl or sockets (default: NCCL between GPUs, then sockets)")
+         "measure only this transport: nccl or sockets (default: NCCL between GPUs, then sockets)")
       ->check(CLI::IsMember({"nccl", "sockets"}));
   app.add_flag("-q,--quiet", arguments.quiet, "print only notes and errors on stderr");
   app.add_flag("--again", arguments.request.again, "measure again what the file already has");

@@ -236,7 +236,7 @@ int run(const Arguments& arguments) {
 
 int main(int argc, char** argv) {
   Arguments arguments;
-  CLI::App app{"Continues a text with a trained model, on the processors of this machine", "sailor generate"};
+  CLI::App app{"Continues a text with a trained model, on the CPUs of this machine", "sailor generate"};
   app.add_option(
          "MODEL", arguments.source,
          "a Hugging Face model directory, or a job's checkpoint.directory (its newest checkpoint) or one "
@@ -250,8 +250,8 @@ int main(int argc, char** argv) {
   app.add_option("--text-key", arguments.text_key, "key of the prompt in these lines (default: prompt)");
   auto* chat =
       app.add_flag("--chat", arguments.chat,
-                   "prompts are messages of a user, or in lines with `messages` conversations, and the "
-                   "model answers: its chat template makes the text");
+                   "prompts are user messages, or conversations in lines with `messages`, which the model's "
+                   "chat template renders");
   app.add_option("--chat-template", arguments.chat_template,
                  "file of the chat template (default: the one next to the tokenizer)")
       ->needs(chat);

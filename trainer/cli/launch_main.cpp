@@ -86,7 +86,7 @@ int launch(const Arguments& arguments, Scheduler& scheduler) {
 int main(int argc, char** argv) {
   Arguments arguments;
   CLI::App app{
-      "Starts a training program of your own on the GPUs of the job's plan, with the environment of torchrun",
+      "Starts your own training program on the GPUs of the job's plan, with the environment of torchrun",
       "sailor launch"};
   app.add_option("--plan", arguments.plan_file, "use this plan instead of the job's own")->type_name("FILE");
   app.add_option(

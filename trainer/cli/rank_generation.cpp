@@ -166,7 +166,7 @@ RankGeneration::RankGeneration(RankResources& resources, const Generation& assig
     resources_.gpu = open_gpu({.index_on_node = slot_.gpu, .rank = slot_.rank, .ranks = num_ranks(plan_)});
     if (!resources_.gpu) {
       if (const int gpus = gpu_count(); gpus > 0)
-        std::cerr << fmt::format("trains on processors: {} ranks, and {} GPUs\n", num_ranks(plan_), gpus);
+        std::cerr << fmt::format("trains on CPUs: {} ranks, and {} GPUs\n", num_ranks(plan_), gpus);
       return;
     }
     std::cerr << fmt::format("trains on {}: {}\n", resources_.gpu->name(), set_arithmetic());
@@ -193,10 +193,10 @@ std::optional<DevicePlane> RankGeneration::agree_on_plane() {
   const auto with = std::find(have.begin(), have.end(), 1), without = std::find(have.begin(), have.end(), 0);
   if (with == have.end()) return std::nullopt;
   if (without == have.end()) return DevicePlane{resources_.gpu->device(), *gpu_factory_};
-  throw std::runtime_error(fmt::format(
-      "rank {} has a GPU and rank {} has none (an emulated type, or processors): they cannot train "
-      "together; leave one kind out of resources.max_gpus",
-      with - have.begin(), without - have.begin()));
+  throw std::runtime_error(
+      fmt::format("rank {} has a GPU and rank {} has none (an emulated type, or CPUs): they cannot train "
+                  "together; leave one kind out of resources.max_gpus",
+                  with - have.begin(), without - have.begin()));
 }
 
 // Of the memory that a plan's prediction is about.
@@ -228,7 +228,7 @@ void RankGeneration::bind_to_gpu() {
   const MachineTopology machine = discover_topology();
   if (slot_.gpu >= static_cast<int>(machine.bindings.size())) return;
   const std::string cpus = bind_process(machine.bindings[static_cast<size_t>(slot_.gpu)]);
-  if (!cpus.empty()) std::cerr << fmt::format("bound to processors {}, close to GPU {}\n", cpus, slot_.gpu);
+  if (!cpus.empty()) std::cerr << fmt::format("bound to CPUs {}, close to GPU {}\n", cpus, slot_.gpu);
 }
 
 Started RankGeneration::start(RankGeneration* previous) {
@@ -240,7 +240,7 @@ Started RankGeneration::start(RankGeneration* previous) {
       RankTrainer::make_room(previous ? previous->trainer() : nullptr, factory_,
                              {.needed_bytes = RankTrainer::state_bytes(resources_.job, plan_, slot_.rank),
                               .drop_state = drops_state_});
-  if (!kept) std::cerr << "no memory for the states of two plans: drops its own\n";
+  if (!kept) std::cerr << "no memory for the states of two plans: frees its own state\n";
   auto trainer = std::make_unique<RankTrainer>(resources_.job, plan_, slot_.rank, factory_, resources_.data,
                                                emulation_.device.get(), on ? &*on : nullptr);
   Started started{.generation = number_,
@@ -325,7 +325,7 @@ void RankGeneration::save_now() {
 
 void RankGeneration::report(const SaveResult& result) {
   if (result.error.empty()) {
-    tell(fmt::format("checkpoint: {} written, {:.1f} MB in {:.2f} s; training stood still for {:.2f} s",
+    tell(fmt::format("checkpoint: {} written, {:.1f} MB in {:.2f} s; training paused for {:.2f} s",
                      result.saved.path, 1e-6 * static_cast<double>(result.saved.bytes), result.written_s,
                      result.stopped_s),
          result.stopped_s + result.written_s);

@@ -120,11 +120,11 @@ int main(int argc, char** argv) {
   auto* vocabulary = app.add_option("--vocabulary", arguments.vocabulary,
                                     "size of the SentencePiece vocabulary to learn (default: 32000)")
                          ->check(cli::within(300, 65536));
-  auto* model = app.add_option(
-      "--model", arguments.model,
-      "use this SentencePiece model, or tokenizer.json of Hugging Face, instead of learning one");
+  auto* model =
+      app.add_option("--model", arguments.model,
+                     "use this SentencePiece model or Hugging Face tokenizer.json instead of learning one");
   app.add_option("--end-of-document", arguments.end_of_document,
-                 "token of the tokenizer.json behind every document (default: eos_token of the "
+                 "token of the tokenizer.json after every document (default: eos_token of the "
                  "tokenizer_config.json next to it, if any)");
   app.add_option("--text-key,--column", arguments.text_key,
                  "key of the text in the lines of JSONL files, or its column (default: text)");
@@ -136,10 +136,9 @@ int main(int argc, char** argv) {
       "--chat-template", arguments.chat_template,
       "Jinja file with the template for messages (default: chat_template.jinja or tokenizer_config.json "
       "next to the tokenizer.json)");
-  app.add_option(
-         "--answers", arguments.answers,
-         "of a conversation, which answers are learned: all, those of all messages of the assistant, or "
-         "the last one (default: all)")
+  app.add_option("--answers", arguments.answers,
+                 "answers of a conversation to train on: all messages of the assistant, or the last one "
+                 "(default: all)")
       ->check(CLI::IsMember({"all", "last"}));
   app.add_flag("--bytes", arguments.bytes, "one token per byte, no vocabulary")
       ->excludes(vocabulary)

@@ -83,7 +83,7 @@ void Growth::give_up_late_ones(const Training& training, double now_s) {
     if (!helper.waits()) continue;
     if (helper.at_once && now_s < helper.asked_s + kArrive_s) continue;
     if (too_late) {
-      withdraw(static_cast<pid_t>(keeper), helper, "too little of the training is left");
+      withdraw(static_cast<pid_t>(keeper), helper, "too little of the run is left");
       continue;
     }
     if (!std::exchange(helper.at_once, false)) continue;
@@ -264,8 +264,7 @@ void Growth::withdraw(pid_t keeper, Helper& helper, const std::string& why) {
                                    {"gpus", helper.node.free_gpus.size()},
                                    {"partition", helper.node.partition},
                                    {"why", why}});
-  say_(
-      fmt::format("elastic: does not wait for a node with {} any more: {}", describe_kind(helper.node), why));
+  say_(fmt::format("elastic: no longer waits for a node with {}: {}", describe_kind(helper.node), why));
 }
 
 std::optional<SnapshotNode> Growth::came(const std::string& node, int64_t keeper, double now_s) {

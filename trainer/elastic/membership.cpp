@@ -60,7 +60,7 @@ void Membership::process_ended(const std::string& node, int64_t pid, int wait_st
 
 void Membership::child_ended(int64_t pid, int wait_status) {
   if (const auto node = growth_.child_ended(static_cast<pid_t>(pid), wait_status, owner_.now_s())) {
-    const std::string why = fmt::format("the helper job of {} is over", *node);
+    const std::string why = fmt::format("the helper job of {} has ended", *node);
     if (const auto agent = roster_.agent_of(*node)) server_.send(*agent, Stop{0, why});
     roster_.agent_gone(*node);
     for (const int id : roster_.alive_on(*node)) lose(id, why, 0);

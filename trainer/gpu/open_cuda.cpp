@@ -66,7 +66,7 @@ std::optional<int> cuda_index(const GpuWish& wish) {
 std::string unusable(const std::string& why) {
   return fmt::format(
       "this node has GPUs, and they cannot be used: {}; SAILOR_DEVICE=cpu in the environment of the job "
-      "trains on processors",
+      "trains on CPUs",
       why);
 }
 
