@@ -58,6 +58,9 @@ if command -v dpkg-deb >/dev/null; then
     usr/share/bash-completion/completions/sailor usr/share/doc/sailor/admin-guide.md; do
     expect "deb: $file" test -f "$work/root/$file"
   done
+  links=$(cd "$work/root/usr/share/doc/sailor" && grep -ohE '\]\([a-z][^)#:]*[)#]' ./*.md | tr -d '()#]' | sort -u)
+  expect "deb: the guides have links" test -n "$links"
+  expect "deb: no link of a guide is dead" equal "$(cd "$work/root/usr/share/doc/sailor" && for link in $links; do [ -e "$link" ] || echo "$link"; done)" ""
   depends=$(dpkg-deb -f "$deb" Depends)
   expect "deb: needs no libtorch, no MPI" equal "$(grep -ciE 'torch|mpi' <<<"$depends" || true)" 0
   expect "deb: only this release of Slurm" grep -qE 'libslurm[0-9]+' <<<"$depends"
