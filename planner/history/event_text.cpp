@@ -26,9 +26,9 @@ std::string event_text(const Json& event) {
   if (name == "generation")
     return fmt::format("generation {}: {} ({})", generation, word_in(event, "plan"), reasons_in(event));
   if (name == "running") {
-    std::string text =
-        fmt::format("generation {} trains on {} ranks after step {}", generation,
-                    number_in(event, "ranks").value_or(0), number_in(event, "steps_done").value_or(0));
+    const double ranks = number_in(event, "ranks").value_or(0);
+    std::string text = fmt::format("generation {} trains on {} rank{} after step {}", generation, ranks,
+                                   ranks == 1 ? "" : "s", number_in(event, "steps_done").value_or(0));
     if (const auto resume_s = number_in(event, "resume_s"))
       text += fmt::format(", state from {}, {} steps lost, {:.2f} s", word_in(event, "state_from"),
                           number_in(event, "steps_lost").value_or(0), *resume_s);
