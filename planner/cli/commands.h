@@ -44,6 +44,7 @@ struct PlanCommand {
   Format format = Format::table;
   std::string previous;  // file of the previous plan, or of the result that it came from; empty = none
   std::string output;    // file for the chosen plan; empty = none
+  std::string result;    // file for the result as JSON, whatever the format; empty = none
 };
 
 // A model without a job spec.
@@ -58,13 +59,15 @@ struct ExplainCommand {
   std::string run;   // job id or directory of the run to explain; empty = none
   std::string plan;  // file of the plan to explain; empty = the best plan found
   Format format = Format::table;
+  std::string result;  // as in PlanCommand
 };
 
 struct ParetoCommand {
   PlanSource source;
   int points = 10;
   Format format = Format::table;
-  std::string svg;  // file for the picture; empty = none
+  std::string svg;     // file for the picture; empty = none
+  std::string result;  // as in PlanCommand
 };
 
 struct SimulateCommand {
@@ -76,6 +79,7 @@ struct SimulateCommand {
   std::string cost_model = "native";
   Format format = Format::table;
   std::string trace, html, svg;  // files for pictures of the iteration; empty = none
+  std::string result;            // as in PlanCommand
 };
 
 struct ValidateCommand {

@@ -26,25 +26,16 @@ constexpr int kShown = 3;  // candidates
 void print_explanation(const ExplainCommand& command, const PlanningInputs& inputs,
                        const SearchResult& result, const Explanation* explanation,
                        const std::vector<StartOption>& starts) {
-  switch (command.format) {
-    case Format::json:
-      print(explanation_json(inputs.context(), result, explanation, starts));
-      break;
-    case Format::yaml:
-      print(json_to_yaml(explanation_json(inputs.context(), result, explanation, starts)));
-      break;
-    case Format::table:
-      print_notes(inputs);
-      if (explanation != nullptr) print(explanation_text(inputs.context(), *explanation));
-      if (!starts.empty()) print("\nWHEN IT COULD START\n  " + starts_text(starts, inputs.snapshot) + "\n");
-      if (explanation == nullptr)
-        print(candidate_footer(inputs.context(), result));
-      else if (!explanation->given)
-        print("\nCANDIDATES\n" + candidate_table(inputs.context(), result));
-      break;
-    default:
-      break;  // not offered
-  }
+  if (print_data(command.format, command.result,
+                 explanation_json(inputs.context(), result, explanation, starts)))
+    return;
+  print_notes(inputs);
+  if (explanation != nullptr) print(explanation_text(inputs.context(), *explanation));
+  if (!starts.empty()) print("\nWHEN IT COULD START\n  " + starts_text(starts, inputs.snapshot) + "\n");
+  if (explanation == nullptr)
+    print(candidate_footer(inputs.context(), result));
+  else if (!explanation->given)
+    print("\nCANDIDATES\n" + candidate_table(inputs.context(), result));
 }
 
 // The best starts, now and later; none when nothing has to be waited for.

@@ -46,6 +46,10 @@ void add_format(CLI::App* app, Format& format, const std::vector<std::string>& n
       "output format: " + alternatives(names), "FORMAT");
 }
 
+void add_result(CLI::App* app, std::string& result) {
+  app->add_option("--result", result, "also write the result as JSON to this file")->type_name("RESULT.json");
+}
+
 void add_config(CLI::App* app, std::string& config) {
   app->add_option("--config", config, "site config (default: $SAILOR_CONFIG, else /etc/sailor/sailor.yaml)")
       ->type_name("FILE");
@@ -163,6 +167,7 @@ CLI::App* add_plan(CLI::App& app, PlanCommand& command) {
       ->type_name("K")
       ->check(within(1, 1000));
   add_format(verb, command.format, {"table", "json", "yaml", "megatron"});
+  add_result(verb, command.result);
   verb->add_option(
           "--previous", command.previous,
           "replan, starting from this previous plan, or from the --format json output that it came from")
@@ -184,6 +189,7 @@ CLI::App* add_explain(CLI::App& app, ExplainCommand& command) {
       ->type_name("PLAN.json");
   add_run(verb, command.run, {"job"});
   add_format(verb, command.format, {"table", "json", "yaml"});
+  add_result(verb, command.result);
   return verb;
 }
 
@@ -198,6 +204,7 @@ CLI::App* add_pareto(CLI::App& app, ParetoCommand& command) {
       ->type_name("N")
       ->check(within(2, kMostParetoPoints));
   add_format(verb, command.format, {"table", "json", "yaml"});
+  add_result(verb, command.result);
   verb->add_flag_callback(
       "--json", [&command] { command.format = Format::json; }, "the same as --format json");
   verb->add_option("--svg", command.svg, "plot throughput against cost, or against the objective")
@@ -216,6 +223,7 @@ CLI::App* add_simulate(CLI::App& app, SimulateCommand& command) {
   verb->add_option("--cost-model", command.cost_model, "native or published (default: native)")
       ->type_name("MODEL");
   add_format(verb, command.format, {"table", "json", "yaml"});
+  add_result(verb, command.result);
   verb->add_option("--html", command.html, "write an HTML page with tables and the timeline of an iteration")
       ->type_name("FILE");
   verb->add_option("--svg", command.svg, "write the timeline as SVG")->type_name("FILE");

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "planner/spec/text.h"
+#include "planner/spec/text_file.h"
 
 namespace sailor::cli {
 namespace {
@@ -65,6 +66,13 @@ std::string json_to_yaml(const std::string& json) {
   std::string out;
   emit(Json::parse(json), 0, out);
   return out;
+}
+
+bool print_data(Format format, const std::string& file, const std::string& json) {
+  if (!file.empty()) write_file_atomically(file, json);
+  if (format == Format::json) print(json);
+  if (format == Format::yaml) print(json_to_yaml(json));
+  return format == Format::json || format == Format::yaml;
 }
 
 }  // namespace sailor::cli

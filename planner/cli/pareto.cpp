@@ -13,20 +13,9 @@ namespace sailor::cli {
 namespace {
 
 void print_front(const ParetoCommand& command, const PlanningInputs& inputs, const ParetoFront& front) {
-  switch (command.format) {
-    case Format::json:
-      print(pareto_json(inputs.context(), front));
-      break;
-    case Format::yaml:
-      print(json_to_yaml(pareto_json(inputs.context(), front)));
-      break;
-    case Format::table:
-      print_notes(inputs);
-      if (front.status == SearchStatus::found) print(pareto_table(inputs.context(), front));
-      break;
-    default:
-      break;  // not offered
-  }
+  if (print_data(command.format, command.result, pareto_json(inputs.context(), front))) return;
+  print_notes(inputs);
+  if (front.status == SearchStatus::found) print(pareto_table(inputs.context(), front));
 }
 
 }  // namespace

@@ -20,22 +20,11 @@ namespace {
 constexpr const char* kMegatron = "megatron-core";  // the framework of the format `megatron`
 
 void print_result(const PlanCommand& command, const PlanningInputs& inputs, const SearchResult& result) {
-  switch (command.format) {
-    case Format::json:
-      print(result_json(inputs.context(), result));
-      break;
-    case Format::yaml:
-      print(json_to_yaml(result_json(inputs.context(), result)));
-      break;
-    case Format::table:
-      print_notes(inputs);
-      if (result.status != SearchStatus::found) break;
-      print(candidate_table(inputs.context(), result));
-      print("\n" + stage_table(result.candidates[0].plan, result.candidates[0].prediction));
-      break;
-    default:
-      print_notes(inputs);  // megatron: print_megatron_flags()
-  }
+  if (print_data(command.format, command.result, result_json(inputs.context(), result))) return;
+  print_notes(inputs);
+  if (command.format != Format::table || result.status != SearchStatus::found) return;
+  print(candidate_table(inputs.context(), result));
+  print("\n" + stage_table(result.candidates[0].plan, result.candidates[0].prediction));
 }
 
 // The flags of the best plan; an exit code.

@@ -53,20 +53,10 @@ int run_simulate(const SimulateCommand& given) {
   result.status = SearchStatus::found;
   result.cost_model = model;
   result.candidates.push_back(candidate);
-  switch (command.format) {
-    case Format::json:
-      print(result_json(inputs.context(), result));
-      break;
-    case Format::yaml:
-      print(json_to_yaml(result_json(inputs.context(), result)));
-      break;
-    case Format::table:
-      for (const std::string& note : notes) diagnose("note: " + note);
-      print(summary(plan) + "\n\n" + stage_table(plan, candidate.prediction) + "\n" +
-            memory_table(plan, candidate.prediction));
-      break;
-    default:
-      break;  // not offered
+  if (!print_data(command.format, command.result, result_json(inputs.context(), result))) {
+    for (const std::string& note : notes) diagnose("note: " + note);
+    print(summary(plan) + "\n\n" + stage_table(plan, candidate.prediction) + "\n" +
+          memory_table(plan, candidate.prediction));
   }
   notes.insert(notes.end(), errors.begin(), errors.end());
   if (with_pictures) write_pictures(command, plan, candidate.prediction, timelines, notes);

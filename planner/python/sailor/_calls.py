@@ -1,4 +1,4 @@
-"""The functions: each runs a verb of the program twice, once for JSON and once for the table and the notes."""
+"""The functions: each runs a verb of the program, which prints the table and the notes, and writes the result as JSON."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ class _Call:
         return self
 
     def add_live_cluster(self, cluster: Optional[Source]) -> _Call:
-        """`cluster`, or one snapshot of the live cluster for both runs."""
+        """`cluster`, or a snapshot of the live cluster."""
         if cluster is not None:
             return self.add("cluster", self.file("cluster", cluster))
         config = [argument for argument in self.arguments if argument.startswith("--config=")]
@@ -157,15 +157,14 @@ class _Call:
 
     def run(self, version_key: str) -> tuple[dict[str, Any], Output]:
         """The JSON result, and the output with the table."""
-        command = [self.program, self.verb, *self.arguments]
-        result = _program.run([*command, "--format=json"], self.scrub)
-        data = result.json(version_key)
-        if result.exit_code in (NO_PLAN, TIME_LIMIT) and self.verb != "simulate":
-            kind = NoPlan if result.exit_code == NO_PLAN else TimeLimit
-            message = result.errors[-1] if result.errors else data["reason"]
-            raise kind(message, result.exit_code, data["reason"], data.get("rejected", {}))
-        text = _program.run([*command, "--format=table"], self.scrub)
-        return data, text._replace(notes=self.notes + text.notes)
+        file = Path(self.directory.name, "result.json")
+        output = _program.run([self.program, self.verb, *self.arguments, "--format=table", f"--result={file}"], self.scrub)
+        data = _program.read_result(file, version_key, self.scrub)
+        if output.exit_code in (NO_PLAN, TIME_LIMIT) and self.verb != "simulate":
+            kind = NoPlan if output.exit_code == NO_PLAN else TimeLimit
+            message = output.errors[-1] if output.errors else data["reason"]
+            raise kind(message, output.exit_code, data["reason"], data.get("rejected", {}))
+        return data, output._replace(notes=self.notes + output.notes)
 
 
 def _option_text(value: Any) -> str:

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+from pathlib import Path
 from typing import Any, Callable, NamedTuple, Optional, Union
 
 DONE, NO_PLAN, TIME_LIMIT = 0, 3, 4  # exit codes; 1: failed, 2: bad usage or input
@@ -46,16 +47,17 @@ class Output(NamedTuple):
     notes: list[str]  # lines `sailor: note: ...` of standard error, without these words
     errors: list[str]  # its other lines
 
-    def json(self, version_key: str) -> dict[str, Any]:
-        """The JSON object; SailorError if it is none, or of another version."""
-        try:
-            data = json.loads(self.text)
-            version = data[version_key]
-        except (ValueError, KeyError, TypeError) as error:
-            raise SailorError(f"the output of sailor is not the JSON that this package reads: {error!r}", self.exit_code) from error
-        if version != 1:
-            raise SailorError(f"the output of sailor has {version_key} {version}, this package reads 1: update it", self.exit_code)
-        return data
+
+def read_result(file: Path, version_key: str, scrub: Callable[[str], str] = str) -> dict[str, Any]:
+    """The JSON object that the program has written; SailorError if it is none, or of another version."""
+    try:
+        data = json.loads(scrub(file.read_text(encoding="utf-8")))
+        version = data[version_key]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise SailorError(f"the output of sailor is not the JSON that this package reads: {error!r}") from error
+    if version != 1:
+        raise SailorError(f"the output of sailor has {version_key} {version}, this package reads 1: update it")
+    return data
 
 
 def find(program: Optional[Union[str, os.PathLike[str]]]) -> str:

@@ -98,7 +98,7 @@ class PlanResult(Result):
 
     @property
     def complete(self) -> bool:
-        """The search finished within its time limit. If not, `table`, which is of a second search, may differ from the candidates."""
+        """The search finished within its time limit."""
         return self.details["complete"]
 
     def save(self, path: Union[str, os.PathLike[str]]) -> None:
