@@ -61,7 +61,7 @@ left_over() {
     pid=${pid#/proc/}
     [[ $pid == 1 || $pid == "$$" || $pid == "$BASHPID" ]] && continue
     name=$(tr '\0' ' ' < "/proc/$pid/cmdline" 2>/dev/null) || continue
-    [[ -n $name ]] && echo "$pid $name"
+    [[ -n $name ]] && echo "$pid $name $(tr '\0' '\n' < "/proc/$pid/environ" 2>/dev/null | grep '^SLURM_CONF=')"
   done
 }
 
