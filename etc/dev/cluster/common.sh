@@ -28,7 +28,8 @@ is_ours() {
   case $name in
     munged) has "/proc/$1/cmdline" "--socket=$cluster_dir/munge/" ;;
     mariadbd) has "/proc/$1/cmdline" "--datadir=$cluster_dir/database/" ;;
-    slurmctld | slurmscriptd | slurmdbd | slurmd | slurmstepd) has "/proc/$1/environ" "SLURM_CONF=$slurm_conf" ;;
+    # After `scontrol reconfigure`, daemons of Slurm 24.11 have the names of the files that they executed: slurmd-wlm on Debian.
+    slurmctld* | slurmscriptd* | slurmd* | slurmstepd*) has "/proc/$1/environ" "SLURM_CONF=$slurm_conf" ;;
     *) has "/proc/$1/environ" "SLURM_CONF=$slurm_conf" && has "/proc/$1/environ" SLURM_JOB_ID= ;;
   esac
 }
