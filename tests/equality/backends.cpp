@@ -164,7 +164,6 @@ Outcome run_in_processes(const CaseOptions& options, const Case& c,
                                       "--family",
                                       options.family};
   if (!options.layout.empty()) program.insert(program.end(), {"--layout", options.layout});
-  if (options.short_sequences) program.emplace_back("--short");
   if (options.zero1) program.emplace_back("--zero1");
   if (options.lora) program.emplace_back("--lora");
   if (options.muon) program.emplace_back("--muon");

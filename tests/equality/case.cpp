@@ -267,7 +267,7 @@ std::vector<ParameterGroup> draw_groups(Random& random, const ModelSpec& model,
 
 Case make_case(const CaseOptions& options) {
   Random random(options.seed * 1000003 + static_cast<uint64_t>(options.index));
-  const bool large = options.index % 2 == 0 && !options.short_sequences;  // messages above 64 KiB
+  const bool large = options.index % 2 == 0;  // messages above 64 KiB
   Random option_random(options.seed * 6700417 + static_cast<uint64_t>(options.index));
   Options drawn = draw_options(option_random);
   const Layout layout = options.layout.empty() ? draw_layout(random, large, drawn.chunks > 1 ? 2 : 1)

@@ -26,13 +26,12 @@ struct CaseOptions {
   Precision precision = Precision::fp32;
   std::string layout;  // empty: random
   std::string family = "gpt2";
-  bool short_sequences = false;  // always
-  bool zero1 = false;            // the plan shards the optimizer states, as every second one does anyway
-  bool resume = false;           // a second plan resumes from the first one's checkpoint
-  bool force_overflow = false;   // fp16: gradients overflow in the first steps, and now and then later
-  bool lora = false;             // adapters are trained, as in about every fourth case anyway
-  bool muon = false;             // the optimizer, as in about every fourth case anyway
-  bool lose_ranks = false;       // further plans continue with the state in memory of the remaining ranks
+  bool zero1 = false;           // the plan shards the optimizer states, as every second one does anyway
+  bool resume = false;          // a second plan resumes from the first one's checkpoint
+  bool force_overflow = false;  // fp16: gradients overflow in the first steps, and now and then later
+  bool lora = false;            // adapters are trained, as in about every fourth case anyway
+  bool muon = false;            // the optimizer, as in about every fourth case anyway
+  bool lose_ranks = false;      // further plans continue with the state in memory of the remaining ranks
 };
 
 struct Case {
@@ -46,8 +45,8 @@ struct Case {
   TokenData data() const;
 };
 
-// Unless all sequences are to be short, every second case, from the first on, has messages above 64 KiB
-// between stages, except given layouts of single stages, which have no messages.
+// Every second case, from the first on, has messages above 64 KiB between stages, except given layouts of
+// single stages, which have no messages.
 Case make_case(const CaseOptions& options);
 
 }  // namespace sailor::equality

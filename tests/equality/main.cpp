@@ -157,8 +157,6 @@ int run(int argc, char** argv) {
       "plans and with ranks that join; thread backend, or socket");
   app.add_flag("--force-overflow", options.force_overflow,
                "with --dtype fp16: a loss scale with which gradients overflow; thread backend");
-  app.add_flag("--short", options.short_sequences,
-               "only short sequences; otherwise those of every second case make messages above 64 KiB");
   app.add_flag("--zero1", options.zero1, "shard the optimizer states, as every second case does without it");
   app.add_flag("--muon", options.muon, "the optimizer is Muon, as in every fourth case or so without it");
   app.add_flag("--lora", options.lora, "train adapters (LoRA), as every fourth case or so does without it");
