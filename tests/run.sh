@@ -11,7 +11,7 @@ usage: tests/run.sh [--build] [--long NAME] [-R PATTERN] [-j N]
   -R PATTERN    build, then run only the tests whose names match
   --long NAME   run a long test that is not part of the suite: asan, tsan, fuzz, equality, properties,
                 transformers, tokenizers, templates, parquet, libtorch, minimal, package, rpm, elastic, chaos, busy or roots
-  -j N          compile with N jobs, and test with three more: end-to-end tests mostly wait (default: one per core)
+  -j N          compile with N jobs, and test with two more: end-to-end tests mostly wait (default: one per core)
 
 Works from any directory. Tests of missing data sets are skipped: set SAILOR_REFERENCE to the reference
 data pack to include them.
@@ -146,6 +146,6 @@ case $action in
   test)
     configure_and_build ci
     rm -f "$build/Testing/Temporary/LastTestsFailed.log"   # from an earlier run
-    ctest --test-dir "$build" -j $((jobs + 3)) --output-on-failure --no-tests=error ${pattern:+-R "$pattern"} || rerun_real_time
+    ctest --test-dir "$build" -j $((jobs + 2)) --output-on-failure --no-tests=error ${pattern:+-R "$pattern"} || rerun_real_time
     ;;
 esac
