@@ -24,7 +24,7 @@ jobs=$(nproc)
 targets=(sailor-rank sailor-checkpoint sailor-profile bench_trainer device_tests equality)
 while (($#)); do
   case $1 in
-    --all) action=all; targets+=(trainer_tests elastic_tests) ;;
+    --all) action=all; targets+=(trainer_tests elastic_tests kernel_tests) ;;
     --build) action=build; shift; targets=("$@"); break ;;
     --wheels) action=wheels ;;
     --python) action=python ;;
@@ -81,7 +81,7 @@ cmake --build "$build" -j "$jobs" --target "${targets[@]}" -- --quiet
 [[ $action != build ]] || exit 0
 
 export LD_LIBRARY_PATH=$libraries OMP_NUM_THREADS=1
-[[ $action != all ]] || { "$build/bin/trainer_tests" --gtest_brief=1; "$build/bin/elastic_tests" --gtest_brief=1; }
+[[ $action != all ]] || { "$build/bin/trainer_tests" --gtest_brief=1; "$build/bin/elastic_tests" --gtest_brief=1; "$build/bin/kernel_tests" --gtest_brief=1; }
 "$build/bin/device_tests" --gtest_brief=1
 "$build/bin/equality" --seed 7 --count 6 --dtype fp32 --backend thread
 "$build/bin/equality" --seed 7 --count 4 --dtype fp64 --backend thread

@@ -9,7 +9,7 @@ namespace sailor::kernels {
 namespace {
 
 constexpr int64_t kGrain = 1 << 13;
-constexpr int kThreads = 256;
+constexpr int kActivationsOfAThread = 16;
 
 template <class T, bool kBackward>
 void activation_on_processor(const ActivationPass& pass) {
@@ -34,7 +34,9 @@ void run_activation(const ActivationPass& pass, const Place& place) {
                               arrays * pass.count * bytes_of(pass.type));
   if (place.on_device)
     return launch(kBackward ? "activation_backward" : "activation_forward", pass.type,
-                  (pass.count + 4 * kThreads - 1) / (4 * kThreads), kThreads, 0, &pass, place);
+                  (pass.count + kActivationsOfAThread * kThreadsOfActivation - 1) /
+                      (kActivationsOfAThread * kThreadsOfActivation),
+                  kThreadsOfActivation, 0, &pass, place);
   with_element(pass.type, [&](auto element) { activation_on_processor<decltype(element), kBackward>(pass); });
 }
 

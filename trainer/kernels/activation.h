@@ -8,6 +8,8 @@
 
 namespace sailor::kernels {
 
+inline constexpr int kThreadsOfActivation = 256;  // of a block on devices
+
 enum class ActivationKind { gelu, gelu_tanh, silu, relu };
 
 struct ActivationPass {

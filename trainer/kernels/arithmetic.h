@@ -1,5 +1,5 @@
 // Elementary functions of kernels: fp32 ones as polynomials, which compilers vectorise and which round the
-// same on every processor; fp64 ones from the library.
+// same on every processor (devices have an instruction for the exponential); fp64 ones from the library.
 #pragma once
 
 #include <bit>
@@ -21,6 +21,13 @@ SAILOR_KERNEL double square_root(double x) {
 SAILOR_KERNEL float exponential(float x) {
   x = x < -87.33F ? -87.33F : x;  // NaN passes both
   x = x > 88.02F ? 88.02F : x;
+#if defined(__CUDA_ARCH__)
+  // 2^(x log2(e)) by the device's instruction; its argument's rounding error is put right.
+  const float argument = x * 1.44269504F;
+  const float error = fmaf(x, 1.92596299e-8F, fmaf(x, 1.44269504F, -argument));
+  const float power = exp2f(argument);
+  return fmaf(power, error * 0.693147181F, power);
+#else
   // Adding and subtracting 1.5 2^23 rounds to an integer, which is then in the low bits of the sum.
   const float sum = x * 1.44269504F + 12582912.0F, n = sum - 12582912.0F;
   const float r = (x - n * 0.693359375F) + n * 2.12194440e-4F;
@@ -32,6 +39,7 @@ SAILOR_KERNEL float exponential(float x) {
   p = p * r + 5.0000001201e-1F;
   p = p * (r * r) + r + 1.0F;
   return p * std::bit_cast<float>((std::bit_cast<uint32_t>(sum) + 127U) << 23);
+#endif
 }
 SAILOR_KERNEL double exponential(double x) {
   return exp(x);

@@ -10,6 +10,8 @@
 namespace sailor::kernels {
 namespace {
 
+constexpr int kLogitsOfAThread = 16;
+
 template <class T, class R>
 SAILOR_KERNEL R largest_of(const T* __restrict x, int64_t count) {
   constexpr int64_t kLanes = 32;
@@ -91,7 +93,7 @@ void run_cross_entropy(const CrossEntropy& loss, const Place& place) {
                               loss.rows * loss.columns * bytes_of(loss.type) * (kBackward ? 2 : 1));
   if (place.on_device)
     return launch(kBackward ? "cross_entropy_backward" : "cross_entropy_forward", loss.type, loss.rows,
-                  threads_for(loss.columns), 0, &loss, place);
+                  threads_for(loss.columns, kLogitsOfAThread, kThreadsOfCrossEntropy), 0, &loss, place);
   with_element(loss.type,
                [&](auto element) { cross_entropy_on_processor<decltype(element), kBackward>(loss); });
 }

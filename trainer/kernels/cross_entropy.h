@@ -11,6 +11,8 @@
 
 namespace sailor::kernels {
 
+inline constexpr int kThreadsOfCrossEntropy = 512;  // of a block on devices, at most
+
 struct CrossEntropy {
   Element type = Element::f32;
   int64_t rows = 0, columns = 0, real = 0;

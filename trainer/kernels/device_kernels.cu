@@ -1,6 +1,8 @@
 // The device kernels of this module, one per type of elements, compiled by nvcc to a module that launch.cpp
 // loads. A kernel NAME_TYPE takes the structure of its header.
 #include "trainer/kernels/activation_blocks.h"
+#include "trainer/kernels/adamw_blocks.h"
+#include "trainer/kernels/column_sums_blocks.h"
 #include "trainer/kernels/cross_entropy_blocks.h"
 #include "trainer/kernels/head_blocks.h"
 #include "trainer/kernels/norm_blocks.h"
@@ -23,24 +25,29 @@ struct CudaGrid {
   }
 };
 
-#define KERNEL_OF_TYPE(name, Arguments, T, suffix)                                                 \
-  extern "C" __global__ void __launch_bounds__(kMaxThreads) name##_##suffix(Arguments arguments) { \
-    CudaGrid grid;                                                                                 \
-    name##_blocks<T>(grid, arguments);                                                             \
+// `threads`: of a block, at most.
+#define KERNEL_OF_TYPE(name, Arguments, threads, T, suffix)                                    \
+  extern "C" __global__ void __launch_bounds__(threads) name##_##suffix(Arguments arguments) { \
+    CudaGrid grid;                                                                             \
+    name##_blocks<T>(grid, arguments);                                                         \
   }
-#define KERNEL(name, Arguments)                \
-  KERNEL_OF_TYPE(name, Arguments, float, f32)  \
-  KERNEL_OF_TYPE(name, Arguments, double, f64) \
-  KERNEL_OF_TYPE(name, Arguments, Bf16, bf16)  \
-  KERNEL_OF_TYPE(name, Arguments, Fp16, f16)
+#define KERNEL(name, Arguments, threads)                \
+  KERNEL_OF_TYPE(name, Arguments, threads, float, f32)  \
+  KERNEL_OF_TYPE(name, Arguments, threads, double, f64) \
+  KERNEL_OF_TYPE(name, Arguments, threads, Bf16, bf16)  \
+  KERNEL_OF_TYPE(name, Arguments, threads, Fp16, f16)
 
-KERNEL(norm_forward, NormForward)
-KERNEL(norm_backward, NormBackward)
-KERNEL(norm_sums, NormBackward)
-KERNEL(activation_forward, ActivationPass)
-KERNEL(activation_backward, ActivationPass)
-KERNEL(move_heads, HeadMove)
-KERNEL(cross_entropy_forward, CrossEntropy)
-KERNEL(cross_entropy_backward, CrossEntropy)
+KERNEL(norm_forward, NormForward, kMaxThreads)
+KERNEL(norm_backward, NormBackward, kThreadsOfNormBackward)
+KERNEL(norm_sums, NormBackward, kThreadsOfNormSums)
+KERNEL(activation_forward, ActivationPass, kThreadsOfActivation)
+KERNEL(activation_backward, ActivationPass, kThreadsOfActivation)
+KERNEL(move_heads, HeadMove, kThreadsOfMoveHeads)
+KERNEL(column_sums, ColumnSums, kThreadsOfColumnSums)
+KERNEL(column_sums_of_parts, ColumnSums, kThreadsOfColumnSums)
+KERNEL(cross_entropy_forward, CrossEntropy, kThreadsOfCrossEntropy)
+KERNEL(cross_entropy_backward, CrossEntropy, kThreadsOfCrossEntropy)
+KERNEL_OF_TYPE(adamw, AdamWUpdate, kThreadsOfAdamW, float, f32)
+KERNEL_OF_TYPE(adamw, AdamWUpdate, kThreadsOfAdamW, double, f64)
 
 }  // namespace sailor::kernels

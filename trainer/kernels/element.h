@@ -1,7 +1,13 @@
 // Elements of tensors in plain memory, as kernels read and write them: 16-bit ones are computed with in fp32.
 #pragma once
 
+#include <bit>
 #include <cstdint>
+
+#if defined(__CUDACC__)
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#endif
 
 #include "trainer/comm/narrow_float.h"
 
@@ -37,7 +43,11 @@ SAILOR_KERNEL float load(Bf16 x) {
   return widen(x);
 }
 SAILOR_KERNEL float load(Fp16 x) {
+#if defined(__CUDA_ARCH__)
+  return __half2float(std::bit_cast<__half>(x));
+#else
   return widen(x);
+#endif
 }
 
 SAILOR_KERNEL void store(float x, float& place) {
@@ -46,11 +56,20 @@ SAILOR_KERNEL void store(float x, float& place) {
 SAILOR_KERNEL void store(double x, double& place) {
   place = x;
 }
+// On devices by an instruction, with the same result but for the bits of NaN.
 SAILOR_KERNEL void store(float x, Bf16& place) {
+#if defined(__CUDA_ARCH__)
+  place = std::bit_cast<Bf16>(__float2bfloat16_rn(x));
+#else
   narrow(x, place);
+#endif
 }
 SAILOR_KERNEL void store(float x, Fp16& place) {
+#if defined(__CUDA_ARCH__)
+  place = std::bit_cast<Fp16>(__float2half_rn(x));
+#else
   narrow(x, place);
+#endif
 }
 
 // Calls work(T()) for the type of the elements.
@@ -68,7 +87,7 @@ void with_element(Element type, const Work& work) {
   }
 }
 
-inline int64_t bytes_of(Element type) {
+SAILOR_KERNEL int64_t bytes_of(Element type) {
   return type == Element::f64 ? 8 : type == Element::f32 ? 4 : 2;
 }
 

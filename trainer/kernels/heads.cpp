@@ -8,8 +8,6 @@
 namespace sailor::kernels {
 namespace {
 
-constexpr int kHeadsOfABlock = 4;
-
 template <class T>
 void move_on_processor(const HeadMove& move) {
   const int64_t heads = move.groups * move.heads_of_group();
@@ -27,13 +25,15 @@ void move_on_processor(const HeadMove& move) {
 }  // namespace
 
 void move_heads(const HeadMove& move, const Place& place) {
-  const int64_t heads = move.groups * move.heads_of_group(), rows = move.batch * move.tokens * heads;
+  const int64_t rows = move.rows();
   if (rows * move.size == 0) return;
   const RecordedKernel kernel(move.to_packed ? "heads to packed" : "heads from packed",
                               2 * rows * move.size * bytes_of(move.type));
-  if (place.on_device)
-    return launch("move_heads", move.type, (rows + kHeadsOfABlock - 1) / kHeadsOfABlock,
-                  kHeadsOfABlock * kWarp, 0, &move, place);
+  if (place.on_device) {
+    const int64_t threads = move.in_packs() ? move.packs() : rows * kWarp;
+    return launch("move_heads", move.type, (threads + kThreadsOfMoveHeads - 1) / kThreadsOfMoveHeads,
+                  kThreadsOfMoveHeads, 0, &move, place);
+  }
   with_element(move.type, [&](auto element) { move_on_processor<decltype(element)>(move); });
 }
 

@@ -9,13 +9,20 @@
 // and 2 i + 1) that is turned by the angle of its token and i: (a, b) -> (a c - b s, b c + a s).
 #pragma once
 
+#include "trainer/kernels/pack.h"
 #include "trainer/kernels/place.h"
 
 namespace sailor::kernels {
 
+inline constexpr int kThreadsOfMoveHeads = 128;  // of a block on devices
+
 struct HeadRows {
   void* data = nullptr;
   int64_t batch = 0, head = 0, token = 0;  // strides
+
+  SAILOR_KERNEL bool in_packs(Element type) const {
+    return aligned(data) && whole_packs(batch, type) && whole_packs(head, type) && whole_packs(token, type);
+  }
 };
 
 struct HeadMove {
@@ -31,6 +38,15 @@ struct HeadMove {
   const void* sine = nullptr;
 
   SAILOR_KERNEL int64_t heads_of_group() const { return queries + (has_values ? 2 : 0); }
+  SAILOR_KERNEL int64_t rows() const { return batch * tokens * groups * heads_of_group(); }
+  // Can devices move packs? Then packs() indices suffice.
+  SAILOR_KERNEL bool in_packs() const {
+    const bool all_rows = packed.in_packs(type) && query.in_packs(type) &&
+                          (!has_values || (key.in_packs(type) && value.in_packs(type)));
+    return all_rows && whole_packs(size, type) && aligned(cosine, sine) &&
+           whole_packs(interleaved ? 2 * pairs : pairs, type) && packs() < int64_t{1} << 31;
+  }
+  SAILOR_KERNEL int64_t packs() const { return rows() * (size * bytes_of(type) / kPackBytes); }
 };
 
 void move_heads(const HeadMove& move, const Place& place);

@@ -11,6 +11,13 @@ namespace sailor::kernels {
 namespace {
 
 constexpr int64_t kElementsOfARange = 1 << 14;
+constexpr int kElementsOfAThread = 4;  // of rows that are not moved in packs
+
+template <class Norm>
+int threads_of(const Norm& norm, int held, int most) {
+  if (!norm.in_packs()) return threads_for(norm.columns, kElementsOfAThread, most);
+  return threads_for(norm.columns * bytes_of(norm.type) / kPackBytes, held, most);
+}
 
 template <class R>
 std::vector<R> widened(const void* values, Element type, int64_t count, double offset) {
@@ -132,8 +139,8 @@ void backward_on_processor(const NormBackward& norm) {
   for (int64_t part = 1; part < parts; ++part) {
     for (int64_t i = 0; i < 2 * n; ++i) sums[i] += sums[part * 2 * n + i];
   }
-  if (norm.for_weight) store_all(sums, norm.for_weight, norm.weight_type, n, norm.adds);
-  if (norm.for_bias) store_all(sums + n, norm.for_bias, norm.weight_type, n, norm.adds);
+  if (norm.for_weight) store_all(sums, norm.for_weight, norm.gradient_type, n, norm.adds);
+  if (norm.for_bias) store_all(sums + n, norm.for_bias, norm.gradient_type, n, norm.adds);
 }
 
 }  // namespace
@@ -143,7 +150,8 @@ void norm_forward(const NormForward& norm, const Place& place) {
   const RecordedKernel kernel("norm",
                               norm.rows * norm.columns * bytes_of(norm.type) * (norm.addition ? 4 : 2));
   if (place.on_device)
-    return launch("norm_forward", norm.type, norm.rows, threads_for(norm.columns), 0, &norm, place);
+    return launch("norm_forward", norm.type, norm.rows, threads_of(norm, kHeldByForward, kMaxThreads), 0,
+                  &norm, place);
   with_element(norm.type, [&](auto element) { forward_on_processor<decltype(element)>(norm); });
 }
 
@@ -155,9 +163,11 @@ void norm_backward(const NormBackward& norm, const Place& place) {
       norm.rows * norm.columns * bytes_of(norm.type) * (norm.for_sum ? 4 : 3) + 2 * partial_bytes,
       norm.partial_sums ? 2 : 1);
   if (place.on_device) {
-    launch("norm_backward", norm.type, norm.parts(), threads_for(norm.columns), 0, &norm, place);
+    launch("norm_backward", norm.type, norm.parts(),
+           threads_of(norm, kHeldByBackward, kThreadsOfNormBackward), 0, &norm, place);
     if (norm.partial_sums)
-      launch("norm_sums", norm.type, (norm.columns + kWarp - 1) / kWarp, kWarp, 0, &norm, place);
+      launch("norm_sums", norm.type, (norm.columns + kWarp - 1) / kWarp, kThreadsOfNormSums,
+             kThreadsOfNormSums * 2 * sizeof(double), &norm, place);
     return;
   }
   with_element(norm.type, [&](auto element) { backward_on_processor<decltype(element)>(norm); });

@@ -9,9 +9,14 @@
 // threads.
 #pragma once
 
+#include "trainer/kernels/pack.h"
 #include "trainer/kernels/place.h"
 
 namespace sailor::kernels {
+
+// Packs of a row that a thread of a device keeps in registers.
+inline constexpr int kHeldByForward = 4, kHeldByBackward = 2;
+inline constexpr int kThreadsOfNormBackward = 512, kThreadsOfNormSums = 1024;  // at most
 
 struct NormForward {
   Element type = Element::f32;         // of activations
@@ -27,10 +32,15 @@ struct NormForward {
   void* y = nullptr;
   void* mean = nullptr;   // of each row, as computed (fp32, or fp64); nullptr if not centred
   void* scale = nullptr;  // r of each row, as computed
+
+  SAILOR_KERNEL bool in_packs() const {
+    return whole_packs(columns, type) && aligned(x, addition, weight, bias, sum, y);
+  }
 };
 
 struct NormBackward {
   Element type = Element::f32, weight_type = Element::f32;
+  Element gradient_type = Element::f32;  // of those of weight and bias: `type`, or f32
   bool centred = false;
   int64_t rows = 0, columns = 0;
   double weight_offset = 0;
@@ -42,12 +52,15 @@ struct NormBackward {
   const void* for_sum = nullptr;  // nullptr: 0
   void* for_x = nullptr;
   bool adds = false;           // to the gradients of weight and bias, which else are overwritten
-  void* for_weight = nullptr;  // of weight_type; nullptr: not wanted
+  void* for_weight = nullptr;  // nullptr: not wanted
   void* for_bias = nullptr;
   void* partial_sums = nullptr;  // parts() times 2 columns elements, as computed; with a gradient of weights
 
   // The number of parts in which rows are summed.
-  SAILOR_KERNEL int64_t parts() const { return rows < 16 ? 1 : rows / 16 < 128 ? rows / 16 : 128; }
+  SAILOR_KERNEL int64_t parts() const { return rows < 16 ? 1 : rows / 16 < 512 ? rows / 16 : 512; }
+  SAILOR_KERNEL bool in_packs() const {
+    return whole_packs(columns, type) && aligned(sum, weight, for_y, for_sum, for_x);
+  }
 };
 
 void norm_forward(const NormForward& norm, const Place& place);

@@ -19,6 +19,7 @@ void check_loss(const LossCase& c, Element type, const Place& place, const std::
   const Values given = logits;
   std::vector<int64_t> targets;
   for (int64_t row = 0; row < c.rows; ++row) targets.push_back(row % 3 == 2 ? -1 : (row * 7) % (c.real + 3));
+  const test::Integers targets_in_memory(targets);
   Values largest(statistics, c.rows), sum = largest, score = largest;
   CrossEntropy loss{.type = type,
                     .rows = c.rows,
@@ -26,7 +27,7 @@ void check_loss(const LossCase& c, Element type, const Place& place, const std::
                     .real = c.real,
                     .first_column = c.first_column,
                     .logits = logits.data(),
-                    .targets = targets.data(),
+                    .targets = targets_in_memory.data(),
                     .largest = largest.data(),
                     .sum = sum.data(),
                     .score = score.data()};
@@ -65,8 +66,9 @@ void check_loss(const LossCase& c, Element type, const Place& place, const std::
 
 TEST(CrossEntropyKernel, IsAsItsFormulaForOddSizesOfAllTypes) {
   test::everywhere([](Element type, const Place& place, const std::string& label) {
-    for (const LossCase& c : {LossCase{1, 1, 1, 0}, LossCase{4, 37, 37, 0}, LossCase{7, 129, 100, 0},
-                              LossCase{5, 64, 64, 40}, LossCase{3, 5003, 5001, 0}})
+    for (const LossCase& c :
+         {LossCase{1, 1, 1, 0}, LossCase{4, 37, 37, 0}, LossCase{7, 129, 100, 0}, LossCase{5, 64, 64, 40},
+          LossCase{3, 5003, 5001, 0}, LossCase{4, 1040, 1040, 7}, LossCase{3, 9008, 9001, 0}})
       check_loss(c, type, place, label + ", columns " + std::to_string(c.columns));
   });
 }
@@ -75,14 +77,14 @@ TEST(CrossEntropyKernel, ARankWithoutRealColumnsAddsNothing) {
   test::everywhere([](Element type, const Place& place, const std::string& label) {
     Values logits = Values::some(type, 5, 1), largest(test::computed(type), 1), sum = largest,
            score = largest;
-    const int64_t target = 3;
+    const test::Integers target({3});
     cross_entropy_forward({.type = type,
                            .rows = 1,
                            .columns = 5,
                            .real = 0,
                            .first_column = 10,
                            .logits = logits.data(),
-                           .targets = &target,
+                           .targets = target.data(),
                            .largest = largest.data(),
                            .sum = sum.data(),
                            .score = score.data()},
@@ -100,13 +102,13 @@ TEST(CrossEntropyKernel, MinusInfinityIsNoColumn) {
            score = largest;
     for (const int64_t i : {0, 1, 70, 299}) logits.set(i, -std::numeric_limits<double>::infinity());
     double wanted = 0;
-    const int64_t target = 3;
+    const test::Integers target({3});
     cross_entropy_forward({.type = type,
                            .rows = 1,
                            .columns = 300,
                            .real = 300,
                            .logits = logits.data(),
-                           .targets = &target,
+                           .targets = target.data(),
                            .largest = largest.data(),
                            .sum = sum.data(),
                            .score = score.data()},

@@ -13,8 +13,10 @@ struct HeadCase {
 };
 
 constexpr HeadCase kHeadCases[] = {
-    {1, 1, 1, 1, 1, 0, false}, {2, 3, 2, 1, 7, 0, false},  {1, 5, 1, 3, 6, 3, false},
-    {2, 3, 3, 2, 9, 2, true},  {3, 2, 1, 5, 66, 33, true}, {2, 7, 2, 2, 70, 20, false},
+    {1, 1, 1, 1, 1, 0, false},  {2, 3, 2, 1, 7, 0, false},    {1, 5, 1, 3, 6, 3, false},
+    {2, 3, 3, 2, 9, 2, true},   {3, 2, 1, 5, 66, 33, true},   {2, 7, 2, 2, 70, 20, false},
+    {2, 5, 3, 1, 64, 0, false}, {1, 9, 2, 4, 128, 64, false}, {2, 3, 2, 2, 48, 16, false},
+    {1, 5, 2, 3, 64, 32, true}, {1, 4, 2, 1, 64, 9, false},
 };
 
 // The element of the separate tensors, [batch, heads, tokens, size], that element i of the packed ones is.

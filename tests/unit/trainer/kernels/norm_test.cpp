@@ -11,14 +11,16 @@ struct NormCase {
   int64_t rows, columns;
   bool centred, adds, has_bias, wide_weight;
   double offset;
+  bool wide_gradient = false;
 };
 
 const std::vector<NormCase>& norm_cases() {
   static const std::vector<NormCase> cases = {
       {1, 2, false, false, false, false, 0},   {3, 7, true, false, true, false, 0},
-      {5, 33, false, true, false, true, 1},    {2, 257, true, true, true, false, 0},
+      {5, 33, false, true, false, true, 1},    {2, 257, true, true, true, false, 0, true},
       {19, 65, false, false, false, false, 1}, {37, 130, true, true, false, true, 0},
-      {2, 4097, true, true, true, false, 0},
+      {2, 4097, true, true, true, false, 0},   {17, 1600, true, true, true, false, 0, true},
+      {33, 328, false, false, false, true, 1}, {1, 8192, true, true, true, false, 0},
   };
   return cases;
 }
@@ -35,8 +37,8 @@ NormReference reference(const NormCase& c, const Values& sum, const Values& weig
   result.for_bias.resize(n);
   for (int64_t row = 0; row < c.rows; ++row) {
     const int64_t first = row * c.columns;
-    double mean = 0, squares = 0, mean_u = 0, mean_uz = 0;
-    const double count = static_cast<double>(c.columns);
+    long double mean = 0, squares = 0, mean_u = 0, mean_uz = 0;
+    const long double count = static_cast<double>(c.columns);
     for (int64_t i = 0; c.centred && i < c.columns; ++i) mean += sum[first + i] / count;
     for (int64_t i = 0; i < c.columns; ++i) squares += std::pow(sum[first + i] - mean, 2) / count;
     const double scale = 1 / std::sqrt(squares + epsilon);
@@ -62,7 +64,9 @@ NormReference reference(const NormCase& c, const Values& sum, const Values& weig
 void check_norm(const NormCase& c, Element type, const Place& place, const std::string& label) {
   const std::string what = label + ", " + std::to_string(c.rows) + " x " + std::to_string(c.columns);
   const int64_t count = c.rows * c.columns;
-  const Element weight_type = c.wide_weight && type != Element::f64 ? Element::f32 : type;
+  const auto widened = [&](bool wide) { return wide && type != Element::f64 ? Element::f32 : type; };
+  const Element weight_type = widened(c.wide_weight),
+                gradient_type = widened(c.wide_weight || c.wide_gradient);
   Values x = Values::some(type, count, 1), addition = Values::some(type, count, 2),
          weight = Values::some(weight_type, c.columns, 3), bias = Values::some(weight_type, c.columns, 4),
          for_y = Values::some(type, count, 5), for_sum = Values::some(type, count, 6);
@@ -91,9 +95,10 @@ void check_norm(const NormCase& c, Element type, const Place& place, const std::
   if (c.adds) test::expect_near(sum, wanted.sum, 0, what + ": sum");
   test::expect_near(y, wanted.y, 16, what + ": y");
 
-  Values for_x(type, count), for_weight(weight_type, c.columns), for_bias(weight_type, c.columns);
+  Values for_x(type, count), for_weight(gradient_type, c.columns), for_bias(gradient_type, c.columns);
   NormBackward backward{.type = type,
                         .weight_type = weight_type,
+                        .gradient_type = gradient_type,
                         .centred = c.centred,
                         .rows = c.rows,
                         .columns = c.columns,
