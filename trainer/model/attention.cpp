@@ -88,9 +88,11 @@ at::Tensor attend(const Heads& heads, double scale, int64_t window, double soft_
     const Heads wide = {heads.query.to(at::kFloat), heads.key.to(at::kFloat), heads.value.to(at::kFloat)};
     return attend(wide, scale, window, soft_cap).to(heads.query.scalar_type());
   }
-  const int64_t times = heads.query.size(1) / heads.key.size(1), tokens = heads.query.size(2);
-  const at::Tensor key = repeat_heads(heads.key, times), value = repeat_heads(heads.value, times);
+  const int64_t tokens = heads.query.size(2);
   const bool whole = window == 0 || window >= tokens;
+  const bool in_groups = whole && soft_cap == 0 && attends_in_groups(heads.query);
+  const int64_t times = in_groups ? 1 : heads.query.size(1) / heads.key.size(1);
+  const at::Tensor key = repeat_heads(heads.key, times), value = repeat_heads(heads.value, times);
   if (soft_cap > 0)
     return CappedAttention::apply(heads.query, key, value, scale, whole ? tokens : window, soft_cap);
   // The library's attention divides by the root of the head size.

@@ -59,13 +59,26 @@ kernels::HeadMove split_move(const at::Tensor& packed, int64_t heads, int64_t kv
   return move;
 }
 
+// Attention kernels of devices read rows wherever they are.
+variable_list parts_of(const at::Tensor& qkv, int64_t heads) {
+  const at::Tensor parts = qkv.detach().view({qkv.size(0), qkv.size(1), heads, 3, -1}).transpose(1, 2);
+  return {parts.select(3, 0), parts.select(3, 1), parts.select(3, 2)};
+}
+
 struct SplitHeads : torch::autograd::Function<SplitHeads> {
   static variable_list forward(AutogradContext* context, const Variable& input, const Variable& cosine,
                                const Variable& sine, int64_t heads, int64_t kv_heads, bool interleaved) {
+    context->save_for_backward({cosine, sine});
+    context->saved_data["interleaved"] = interleaved;
     const at::Tensor qkv = input.contiguous();
     kernels::HeadMove move = split_move(qkv, heads, kv_heads);
+    const bool on_device = place_of_kernels(qkv).on_device;
+    if (on_device && heads == kv_heads && cosine.numel() == 0) return parts_of(qkv, heads);
     const auto room = [&](int64_t count) {
-      return at::empty({move.batch, count, move.tokens, move.size}, qkv.options());
+      // Attention kernels of devices write in the order of what they read, and merge_heads() wants it token
+      // by token.
+      return on_device ? at::empty({move.batch, move.tokens, count, move.size}, qkv.options()).transpose(1, 2)
+                       : at::empty({move.batch, count, move.tokens, move.size}, qkv.options());
     };
     const at::Tensor query = room(heads), key = room(kv_heads), value = room(kv_heads);
     move.query = rows_of(query);
@@ -73,8 +86,6 @@ struct SplitHeads : torch::autograd::Function<SplitHeads> {
     move.value = rows_of(value);
     turn_by(move, cosine, sine, interleaved);
     kernels::move_heads(move, place_of_kernels(qkv));
-    context->save_for_backward({cosine, sine});
-    context->saved_data["interleaved"] = interleaved;
     return {query, key, value};
   }
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "trainer/kernels/traffic.h"
+#include "trainer/model/torch_compat.h"
 
 #if defined(SAILOR_ONEDNN)
 #include <oneapi/dnnl/dnnl.h>
@@ -108,12 +109,13 @@ at::Tensor matrix_product(const at::Tensor& a, const at::Tensor& b, const at::Te
 
 void add_matrix_product(at::Tensor& sum, const at::Tensor& a, const at::Tensor& b) {
   const kernels::RecordedKernel kernel("added matrix product", nbytes(a) + nbytes(b) + 2 * nbytes(sum));
-  if (needs_fp32_products(a) && needs_fp32_products(b) && needs_fp32_products(sum)) {
-    at::Tensor wide_sum = sum.to(at::kFloat);
+  if (needs_fp32_products(a) && needs_fp32_products(b)) {
+    at::Tensor wide_sum = sum.to(at::kFloat);  // itself, if it is fp32
     add_matrix_product(wide_sum, a.to(at::kFloat), b.to(at::kFloat));
-    sum.copy_(wide_sum);
+    if (!wide_sum.is_same(sum)) sum.copy_(wide_sum);
     return;
   }
+  if (sum.scalar_type() != a.scalar_type()) return add_product_in_fp32(sum, a, b);
   if (!is_for_onednn(a) || !is_for_onednn(b) || !is_sum_for_onednn(sum)) {
     sum.addmm_(a, b);
     return;

@@ -16,7 +16,8 @@ namespace sailor {
 // a [m, k] times b [k, n]; plus `bias` [n] in every row if it is defined.
 at::Tensor matrix_product(const at::Tensor& a, const at::Tensor& b, const at::Tensor& bias = {});
 
-// sum [m, n] += a [m, k] times b [k, n].
+// sum [m, n] += a [m, k] times b [k, n]. A sum of 16-bit matrices may be fp32: on devices their product is
+// not rounded on the way to it.
 void add_matrix_product(at::Tensor& sum, const at::Tensor& a, const at::Tensor& b);
 
 // Should products of `x` be computed in fp32 and rounded? On processors true for fp16, and for bf16 where

@@ -96,6 +96,8 @@ struct NormFunction : torch::autograd::Function<NormFunction> {
     norm.adds = (!for_weight || weight_sum.defined()) && (!for_bias || bias_sum.defined());
     if (for_weight && !norm.adds) weight_gradient = at::empty_like(weight);
     if (for_bias && !norm.adds) bias_gradient = at::empty_like(bias);
+    const bool has_sum = norm.adds && (for_weight || for_bias);
+    norm.gradient_type = element_of(!has_sum ? weight : for_weight ? weight_sum : bias_sum);
     if (for_weight) norm.for_weight = (norm.adds ? weight_sum : weight_gradient).data_ptr();
     if (for_bias) norm.for_bias = (norm.adds ? bias_sum : bias_gradient).data_ptr();
     kernels::norm_backward(norm, place_of_kernels(sum));

@@ -37,6 +37,7 @@ void check_split(const ModelSpec& model, int tp) {
 int64_t padded_vocabulary(int vocabulary, const std::vector<int>& parts) {
   int64_t multiple = 1;
   for (const int n : parts) multiple = std::lcm(multiple, static_cast<int64_t>(n));
+  multiple *= kVocabularyMultiple;
   return (vocabulary + multiple - 1) / multiple * multiple;
 }
 

@@ -6,10 +6,23 @@
 
 namespace sailor {
 
+// Can causal_attention() have fewer heads of keys and values than of queries?
+inline bool attends_in_groups(const at::Tensor& query) {
+#if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 5)
+  return query.is_cuda();
+#else
+  static_cast<void>(query);
+  return false;
+#endif
+}
+
 // Causal attention over [batch, heads, tokens, head size], scaled by 1/sqrt(head size), with the library's
 // fused kernel if there is one.
 inline at::Tensor causal_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) {
-#if TORCH_VERSION_MAJOR >= 2
+#if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 5)
+  return at::scaled_dot_product_attention(query, key, value, {}, /*dropout_p=*/0.0, /*is_causal=*/true,
+                                          /*scale=*/{}, /*enable_gqa=*/query.size(1) != key.size(1));
+#elif TORCH_VERSION_MAJOR >= 2
   return at::scaled_dot_product_attention(query, key, value, {}, /*dropout_p=*/0.0, /*is_causal=*/true);
 #else
   return std::get<0>(at::_scaled_dot_product_attention(query, key, value, {}, /*dropout_p=*/0.0,
@@ -26,6 +39,17 @@ inline at::Tensor masked_attention(const at::Tensor& query, const at::Tensor& ke
   return std::get<0>(at::_scaled_dot_product_attention(query, key, value, mask, /*dropout_p=*/0.0,
                                                        /*need_attn_weights=*/false, /*is_causal=*/false));
 #endif
+}
+
+// sum += a b, of 16-bit matrices to one in fp32.
+inline void add_product_in_fp32(at::Tensor& sum, const at::Tensor& a, const at::Tensor& b) {
+#if TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 8)
+  if (sum.is_cuda()) {
+    at::addmm_out(sum, sum, a, b, at::kFloat);
+    return;
+  }
+#endif
+  sum.add_(at::mm(a, b));
 }
 
 // Whether cuBLAS may sum bf16 products in 16 bit. Releases before 2.0 have no such setting.

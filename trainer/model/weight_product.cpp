@@ -4,6 +4,9 @@
 
 #include <vector>
 
+#include "trainer/kernels/column_sums.h"
+#include "trainer/model/element_types.h"
+#include "trainer/model/kernel_arguments.h"
 #include "trainer/model/matrix_product.h"
 #include "trainer/model/tensor_parallel.h"
 
@@ -42,7 +45,7 @@ struct WeightProduct : torch::autograd::Function<WeightProduct> {
   static Variable forward(AutogradContext* context, const Variable& x, const Variable& weight,
                           const Variable& bias, bool transposed, int64_t sum_result, int64_t sum_gradient) {
     const bool has_bias = bias.numel() > 0;
-    context->save_for_backward({weight.requires_grad() ? x : Variable(), weight});
+    context->save_for_backward({weight.requires_grad() ? x : Variable(), weight, bias});
     context->saved_data["for_bias"] = has_bias && bias.requires_grad();
     context->saved_data["transposed"] = transposed;
     context->saved_data["sum_gradient"] = sum_gradient;
@@ -65,7 +68,7 @@ struct WeightProduct : torch::autograd::Function<WeightProduct> {
     sum_over(context->saved_data["sum_gradient"].toInt(), for_x);
 
     at::Tensor for_bias;
-    if (context->saved_data["for_bias"].toBool()) for_bias = g.sum(0);
+    if (context->saved_data["for_bias"].toBool()) for_bias = bias_gradient(saved[2], g);
     return {like_rows_of(for_x, gradients[0]),
             x.defined() ? for_weight(x, weight, g, transposed) : Variable(),
             for_bias,
@@ -74,6 +77,24 @@ struct WeightProduct : torch::autograd::Function<WeightProduct> {
             Variable()};
   }
 
+  // Undefined if it was added to the bias's gradient.
+  static at::Tensor bias_gradient(const at::Tensor& bias, const at::Tensor& g) {
+    at::Tensor sum = accumulated_gradient(bias);
+    if (!sum.defined()) return g.sum(0);
+    const kernels::Place place = place_of_kernels(g);
+    if (place.on_device && sum.scalar_type() == computed_type(g) && g.is_contiguous() &&
+        sum.is_contiguous()) {
+      kernels::ColumnSums columns{.type = element_of(g), .rows = g.size(0), .columns = g.size(1)};
+      const at::Tensor partial_sums = at::empty({columns.parts(), columns.columns}, sum.options());
+      columns.matrix = g.data_ptr();
+      columns.sums = sum.data_ptr();
+      columns.partial_sums = partial_sums.data_ptr();
+      kernels::add_column_sums(columns, place);
+    } else {
+      sum.add_(g.sum(0, /*keepdim=*/false, sum.scalar_type()));
+    }
+    return {};
+  }
   // Undefined if it was added to the weight's gradient.
   static at::Tensor for_weight(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& g,
                                bool transposed) {
@@ -97,7 +118,7 @@ struct RowsOfTable : torch::autograd::Function<RowsOfTable> {
     const variable_list saved = context->get_saved_variables();
     const at::Tensor &table = saved[0], ids = saved[1];
     if (at::Tensor sum = accumulated_gradient(table); sum.defined()) {
-      sum.index_add_(0, ids.reshape({-1}), as_rows(gradients[0]));
+      sum.index_add_(0, ids.reshape({-1}), as_rows(gradients[0]).to(sum.scalar_type()));
       return {Variable(), Variable()};
     }
     return {at::embedding_dense_backward(gradients[0], ids, table.size(0), -1, false), Variable()};
@@ -109,7 +130,9 @@ struct RowsOfTable : torch::autograd::Function<RowsOfTable> {
 at::Tensor accumulated_gradient(const at::Tensor& weight) {
   if (!weight.is_leaf()) return {};
   const at::Tensor& gradient = weight.grad();
-  return gradient.defined() && gradient.scalar_type() == weight.scalar_type() ? gradient : at::Tensor();
+  if (!gradient.defined()) return {};
+  const bool wider = has_16_bits(weight.scalar_type()) && gradient.scalar_type() == at::kFloat;
+  return wider || gradient.scalar_type() == weight.scalar_type() ? gradient : at::Tensor();
 }
 
 at::Tensor product_by_outputs(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,

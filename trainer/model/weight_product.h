@@ -1,8 +1,9 @@
 // Differentiable products with a layer's matrices, and row lookup.
 //
 // The gradient of a weight is accumulated in place by the multiplication itself, without a temporary of the
-// weight's size. Its first gradient is created normally, as is one of another type than the weight's. So a
-// weight's grad() always has the value that plain operators would give. Not twice differentiable.
+// weight's size where the library can; that of a 16-bit weight also in fp32, if that is what its grad() is.
+// The first gradient is created normally. So a weight's grad() always has the value that plain operators
+// would give, or one that was rounded less often. Not twice differentiable.
 #pragma once
 
 #include <ATen/ATen.h>

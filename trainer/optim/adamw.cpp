@@ -19,7 +19,6 @@ void AdamW::begin(double learning_rate) {
   coefficients_.epsilon = spec_.epsilon;
   coefficients_.step_size = learning_rate / (1 - std::pow(spec_.beta1, t));
   coefficients_.second_correction = 1 / (1 - std::pow(spec_.beta2, t));
-  coefficients_.step = steps_done();
   coefficients_.learning_rate = learning_rate;
 }
 

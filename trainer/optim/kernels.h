@@ -18,8 +18,7 @@ struct AdamWCoefficients {
   double step_size = 0;          // lr / (1 - beta1^t)
   double second_correction = 1;  // 1 / (1 - beta2^t)
   double gradient_scale = 1;
-  // The inputs of these coefficients: step t, learning rate and weight decay.
-  int64_t step = 1;
+  // The inputs of these coefficients.
   double learning_rate = 0, weight_decay = 0;
 };
 

@@ -1,7 +1,9 @@
 #include "trainer/optim/operator_kernels.h"
 
 #include <ATen/core/grad_mode.h>
-#include <torch/version.h>
+
+#include "trainer/kernels/adamw.h"
+#include "trainer/model/kernel_arguments.h"
 
 namespace sailor {
 namespace {
@@ -23,23 +25,27 @@ void round_values(const std::vector<UpdatedTensors>& runs) {
   }
 }
 
-#if TORCH_VERSION_MAJOR >= 2
-// libtorch's kernel corrects m and v by the number of steps, and has the rate before that.
-void adamw_all(const std::vector<UpdatedTensors>& runs, const AdamWCoefficients& c) {
-  std::vector<at::Tensor> values, gradients, m, v, no_maxima, steps;
-  const at::Tensor step =
-      at::full({}, static_cast<double>(c.step), runs.front().value.options().dtype(at::kFloat));
-  for (const UpdatedTensors& run : runs) {
-    values.push_back(run.value);
-    gradients.push_back(run.gradient);
-    m.push_back(run.states[0]);
-    v.push_back(run.states[1]);
-    steps.push_back(step);
+void adamw_by_kernel(const UpdatedTensors& run, const AdamWCoefficients& c, const kernels::Place& place) {
+  kernels::AdamWUpdate update{.type = element_of(run.value),
+                              .count = run.value.numel(),
+                              .value = run.value.data_ptr(),
+                              .gradient = run.gradient.data_ptr(),
+                              .m = run.states[0].data_ptr(),
+                              .v = run.states[1].data_ptr(),
+                              .beta1 = c.beta1,
+                              .beta2 = c.beta2,
+                              .epsilon = c.epsilon,
+                              .keep = c.keep,
+                              .step_size = c.step_size,
+                              .second_correction = c.second_correction,
+                              .gradient_scale = c.gradient_scale};
+  if (run.rounded.defined()) {
+    update.rounded = run.rounded.data_ptr();
+    update.rounded_type = element_of(run.rounded);
   }
-  at::_fused_adamw_(values, gradients, m, v, no_maxima, steps, c.learning_rate, c.beta1, c.beta2,
-                    c.weight_decay, c.epsilon, /*amsgrad=*/false, /*maximize=*/false);
+  kernels::adamw(update, place);
 }
-#else
+
 void adamw_one(const UpdatedTensors& run, const AdamWCoefficients& c) {
   const at::Tensor& gradient = run.gradient;
   at::Tensor value = run.value, m = run.states[0], v = run.states[1];
@@ -47,11 +53,6 @@ void adamw_one(const UpdatedTensors& run, const AdamWCoefficients& c) {
   v.mul_(c.beta2).addcmul_(gradient, gradient, 1 - c.beta2);
   value.mul_(c.keep).addcdiv_(m, (v * c.second_correction).sqrt_().add_(c.epsilon), -c.step_size);
 }
-
-void adamw_all(const std::vector<UpdatedTensors>& runs, const AdamWCoefficients& c) {
-  for (const UpdatedTensors& run : runs) adamw_one(run, c);
-}
-#endif
 
 void sgd_one(const UpdatedTensors& run, const SgdCoefficients& c) {
   at::Tensor value = run.value;
@@ -69,7 +70,14 @@ void sgd_one(const UpdatedTensors& run, const SgdCoefficients& c) {
 void adamw_by_operators(const std::vector<UpdatedTensors>& runs, const AdamWCoefficients& c) {
   const at::NoGradGuard no_graph;
   if (runs.empty()) return;
-  with_scaled_gradients(runs, c.gradient_scale, [&] { adamw_all(runs, c); });
+  const kernels::Place place = place_of_kernels(runs.front().value);
+  if (place.on_device) {
+    for (const UpdatedTensors& run : runs) adamw_by_kernel(run, c, place);
+    return;
+  }
+  with_scaled_gradients(runs, c.gradient_scale, [&] {
+    for (const UpdatedTensors& run : runs) adamw_one(run, c);
+  });
   round_values(runs);
 }
 

@@ -1,5 +1,5 @@
-// The updates of kernels.h with libtorch's operators, for tensors on a device. The same formulas; rounding is
-// the device's. Enqueued on the calling thread's stream.
+// The updates of kernels.h for tensors on a device, with libtorch's operators, or in one pass by a kernel.
+// The same formulas; rounding is the device's. Enqueued on the calling thread's stream.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -16,7 +16,7 @@ struct UpdatedTensors {
   std::vector<at::Tensor> states;  // of AdamW m, v; of Muon and SGD momentum, or none
 };
 
-// Updates all `runs` with these coefficients; with libtorch 2.x in one kernel.
+// Updates all `runs` with these coefficients.
 void adamw_by_operators(const std::vector<UpdatedTensors>& runs, const AdamWCoefficients& c);
 // `directions`: one of each run.
 void muon_directions_by_operators(const std::vector<UpdatedTensors>& runs,

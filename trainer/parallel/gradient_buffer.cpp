@@ -34,17 +34,18 @@ GradientBuffer::GradientBuffer(std::vector<Parameter*> order) : order_(std::move
 
 void GradientBuffer::begin_iteration(double loss_scale) {
   if (same_type_ && loss_scale != 1 && !order_.empty())
-    throw std::logic_error("gradients that are summed in place are scaled");
+    throw std::logic_error("gradients of the buffer's type are scaled");
+  in_place_ = loss_scale == 1;
   factor_ = 1 / loss_scale;
   flat_.zero_();
   for (std::size_t i = 0; i < order_.size(); ++i) {
     at::Tensor& gradient = order_[i]->value.mutable_grad();
-    gradient = same_type_ ? views_[i] : at::Tensor();
+    gradient = in_place_ ? views_[i] : at::Tensor();
   }
 }
 
 void GradientBuffer::collect(const std::vector<std::size_t>& parameters) {
-  if (same_type_) return;
+  if (in_place_) return;
   const at::NoGradGuard no_graph;
   for (const std::size_t i : parameters) {
     at::Tensor& gradient = order_[i]->value.mutable_grad();

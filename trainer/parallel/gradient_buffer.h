@@ -2,9 +2,9 @@
 // iteration: one flat buffer, in fp32 even for 16-bit parameters (fp64 for fp64 ones), in an order chosen by
 // the caller, so that what is reduced together is contiguous.
 //
-// Parameters of the buffer's type have their part of it as their gradient, to which the backward adds in
-// place. Others get their own gradient, which is added to the buffer after every layer, divided by the loss
-// scale: what the buffer has is never scaled. One thread per object.
+// Parameters have their part of it as their gradient, to which the backward adds in place. Where the loss is
+// scaled they get their own gradient, which is added to the buffer after every layer, divided by the scale:
+// what the buffer has is never scaled. One thread per object.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -42,8 +42,9 @@ class GradientBuffer {
   std::vector<int64_t> offsets_;
   std::vector<at::Tensor> views_;
   at::Tensor flat_;
-  bool same_type_ = true;
-  double factor_ = 1;  // of what is added
+  bool same_type_ = true;  // as the parameters
+  bool in_place_ = true;   // gradients of this iteration
+  double factor_ = 1;      // of what is added
 };
 
 }  // namespace sailor

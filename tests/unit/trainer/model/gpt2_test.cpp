@@ -51,7 +51,7 @@ TEST(Gpt2, EveryShardIsARowBlockOfTheWholeParameter) {
   LayerContext context;
   context.model = small_model();
   context.padded_vocabulary = padded_vocabulary(13, {4, 3});
-  EXPECT_EQ(context.padded_vocabulary, 24);
+  EXPECT_EQ(context.padded_vocabulary, 192);  // 16 * lcm(4, 3)
   const auto whole = parameters_of(context);
   for (const int tp : {2, 3, 4}) {
     TestJob job("thread", tp);

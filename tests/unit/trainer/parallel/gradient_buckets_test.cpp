@@ -98,10 +98,24 @@ TEST(GradientBuffer, ForgetsTheIterationBeforeAndAddsInTheWiderType) {
       buffer.begin_iteration();
       for (int microbatch = 0; microbatch < 3; ++microbatch) {
         (parameter.value * 0.5).sum().backward();
+        EXPECT_EQ(parameter.value.grad().data_ptr(), buffer.flat().data_ptr()) << "not added in place";
         buffer.collect({0});
       }
       EXPECT_TRUE(at::equal(buffer.view(0), at::full({3, 2}, 1.5, gradient_type(type))));
     }
+  }
+}
+
+TEST(GradientBuffer, AddsGradientsOfAScaledLossWithoutTheScale) {
+  Parameter parameter{"p", 0, false, false, at::ones({3, 2}, at::kBFloat16).set_requires_grad(true)};
+  GradientBuffer buffer({&parameter});
+  for (const double scale : {256.0, 1.0, 512.0}) {
+    buffer.begin_iteration(scale);
+    for (int microbatch = 0; microbatch < 3; ++microbatch) {
+      (parameter.value * (0.5 * scale)).sum().backward();
+      buffer.collect({0});
+    }
+    EXPECT_TRUE(at::equal(buffer.view(0), at::full({3, 2}, 1.5, at::kFloat))) << scale;
   }
 }
 
