@@ -1,10 +1,12 @@
 """Proves the GPU path on a machine with a GPU, and measures it: what tests/gpu/run.sh runs. One row per check on stdout, all of them in
 gpu.json, and what was not covered. Exit 1 when a check fails."""
 import argparse
+import csv
 import json
 import re
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 from bench import Bench, Rows
@@ -12,11 +14,48 @@ from check_ranks import ranks
 
 HERE = Path(__file__).resolve().parent
 BENCH = HERE.parent / "bench" / "trainer"
-PARTS = ("communicator", "equality", "ranks", "prediction", "speed")
+PARTS = ("kernels", "communicator", "equality", "ranks", "prediction", "speed")
 GPU_TYPE = "measured"  # what this GPU is called in the files of this run
-# name: layers, hidden, heads, sequences of a microbatch, microbatches of a step
-MODELS = {"gpt2-124m": (12, 768, 12, 16, 2), "gpt2-1.5b": (48, 1600, 25, 8, 2)}
-SEQUENCE, VOCABULARY = 1024, 50257
+
+
+@dataclass
+class Model:
+    """Of a step: `sequences` in each of two microbatches. The last one has the layers of an 8B model, but four of 32."""
+    layers: int
+    hidden: int
+    heads: int
+    sequences: int
+    family: str = "gpt2"
+    kv_heads: int = 0
+    feed_forward: int = 0
+    sequence: int = 1024
+    vocabulary: int = 50257
+
+    def flops_per_token(self):
+        """Forward and backward: six per parameter of a product, and the attention's, causal ones counted in full as everybody does."""
+        kv_share = self.kv_heads / self.heads if self.kv_heads else 1
+        mlp = 3 * self.feed_forward if self.family == "llama" else 8 * self.hidden
+        block = self.hidden * ((2 + 2 * kv_share) * self.hidden + mlp)
+        return 6 * (self.layers * block + self.vocabulary * self.hidden) + 12 * self.layers * self.hidden * self.sequence
+
+
+MICROBATCHES = 2
+MODELS = {
+    "gpt2-124m": Model(12, 768, 12, 16),
+    "gpt2-1.5b": Model(48, 1600, 25, 8),
+    "llama-1b": Model(16, 2048, 32, 4, "llama", 8, 8192, 2048, 128256),
+    "llama-8b": Model(4, 4096, 32, 2, "llama", 8, 14336, 4096, 128256),
+}
+
+
+def kernels(bench):
+    """Every device kernel against its formula, and how fast it moves its bytes, beside a copy."""
+    out = bench.program("kernel_tests", "--gtest_brief=1")
+    bench.rows.add("kernels: tests", "failed" if out is None else "done", ok=out is not None)
+    out = bench.program("bench_kernels")
+    for row in csv.DictReader((out or "").splitlines()):
+        bench.rows.add(f"{row['model']}: {row['kernel']}", float(row["gb_per_s"]), "GB/s", f"{100 * float(row['of_copy']):.0f} % of copy")
+    bench.rows.add("kernels: speed", "failed" if out is None else "done", ok=out is not None)
 
 
 def communicator(bench):
@@ -29,36 +68,30 @@ def equality(bench, count):
     """Losses and gradients of the trainer on the GPU against plain autograd on processors, every step."""
     families = (bench.program("equality", "--families") or "").split()
     bench.rows.add("equality: families", len(families), ok=bool(families))
-    for family in families:
-        for dtype in ("fp32", "bf16", "fp16"):
-            arguments = ["--gpus", "--layout", "1", "--family", family, "--dtype", dtype, "--seed", "7", "--count", str(count)]
-            bench.equality(f"equality {family} {dtype}", arguments)
+    common = ["--gpus", "--layout", "1", "--count", str(count)]
+    comparisons = [(f"equality {family} {dtype}", common + ["--family", family, "--dtype", dtype, "--seed", "7"])
+                   for family in families for dtype in ("fp32", "bf16", "fp16")]
     # A checkpoint from the device, gone on from on the device.
-    bench.equality("checkpoint from and to the device", ["--gpus", "--layout", "1", "--seed", "41", "--count", str(count), "--resume"])
+    comparisons.append(("checkpoint from and to the device", common + ["--seed", "41", "--resume"]))
+    bench.equalities(comparisons, at_once=8)
 
 
 def job_file(folder, name, dtype="bf16"):
-    layers, hidden, heads, sequences, microbatches = MODELS[name]
+    model = MODELS[name]
+    more = f"kv_heads: {model.kv_heads}, feed_forward: {model.feed_forward}, " if model.family == "llama" else ""
     path = folder / f"{name}.yaml"
     path.write_text(
-        f"model: {{name: {name}, family: gpt2, layers: {layers}, hidden: {hidden}, heads: {heads}, sequence: {SEQUENCE}, "
-        f"vocabulary: {VOCABULARY}}}\n"
-        f"training: {{global_batch: {sequences * microbatches}, precision: {dtype}, steps: 1, "
+        f"model: {{name: {name}, family: {model.family}, layers: {model.layers}, hidden: {model.hidden}, heads: {model.heads}, {more}"
+        f"sequence: {model.sequence}, vocabulary: {model.vocabulary}}}\n"
+        f"training: {{global_batch: {model.sequences * MICROBATCHES}, precision: {dtype}, steps: 1, "
         f"optimizer: {{name: adamw, lr: 3.0e-4, weight_decay: 0.1}}}}\n"
         "data: {train: none}\n")
     return path
 
 
-def flops_per_token(name):
-    """Forward and backward: six per parameter of a product, and the attention's, causal ones counted in full as everybody does."""
-    layers, hidden, _, _, _ = MODELS[name]
-    parameters = 12 * layers * hidden * hidden + VOCABULARY * hidden
-    return 6 * parameters + 12 * layers * hidden * SEQUENCE
-
-
 def our_step(bench, folder, name, steps):
     """Seconds of a step, bytes of the device's memory that are used after it; None after a failure."""
-    out = bench.program("bench_trainer", job_file(folder, name), "--gpu", "--microbatches", MODELS[name][4], "--threads", 8,
+    out = bench.program("bench_trainer", job_file(folder, name), "--gpu", "--microbatches", MICROBATCHES, "--threads", 8,
                         "--warm-up", 3, "--steps", steps)
     if out is None:
         return None
@@ -67,18 +100,19 @@ def our_step(bench, folder, name, steps):
 
 
 def speed(bench, folder, name, peak_flops, steps):
-    layers, hidden, heads, sequences, microbatches = MODELS[name]
+    model = MODELS[name]
     ours = our_step(bench, folder, name, steps)
     if ours is None:
         return bench.rows.add(f"{name}: step", "failed", ok=False)
-    tokens = sequences * microbatches * SEQUENCE / ours[0]
+    tokens = model.sequences * MICROBATCHES * model.sequence / ours[0]
     bench.rows.add(f"{name}: tokens", tokens, "1/s")
-    bench.rows.add(f"{name}: MFU", 100 * tokens * flops_per_token(name) / peak_flops, "%", "goal 45")
+    bench.rows.add(f"{name}: MFU", 100 * tokens * model.flops_per_token() / peak_flops, "%", "goal 50")
     bench.rows.add(f"{name}: memory", ours[1] / 2**30, "GiB")
     for mode, dtype in (("eager", "autocast"), ("eager", "bf16"), ("compile", "bf16")):
-        arguments = ["--layers", layers, "--hidden", hidden, "--heads", heads, "--sequence", SEQUENCE, "--vocabulary", VOCABULARY,
-                     "--batch", sequences, "--microbatches", microbatches, "--device", "cuda", "--dtype", dtype, "--warm-up", 3,
-                     "--steps", steps] + (["--compile"] if mode == "compile" else [])
+        arguments = ["--family", model.family, "--layers", model.layers, "--hidden", model.hidden, "--heads", model.heads,
+                     "--kv-heads", model.kv_heads, "--feed-forward", model.feed_forward, "--sequence", model.sequence,
+                     "--vocabulary", model.vocabulary, "--batch", model.sequences, "--microbatches", MICROBATCHES, "--device", "cuda",
+                     "--dtype", dtype, "--warm-up", 3, "--steps", steps] + (["--compile"] if mode == "compile" else [])
         out = bench.run(sys.executable, BENCH / "pytorch_step.py", *arguments)
         required = mode == "eager" and name == "gpt2-1.5b"
         if out is None:
@@ -90,9 +124,9 @@ def speed(bench, folder, name, peak_flops, steps):
 
 def prediction(bench, folder, name, seconds):
     """The simulator, from a profile of this run, against measured steps."""
-    _, _, _, sequences, microbatches = MODELS[name]
+    model = MODELS[name]
     job = job_file(folder, name)
-    profile = bench.program("sailor-profile", job, "--gpu-type", GPU_TYPE, "--tp", 1, "--microbatches", sequences, "--seconds", seconds,
+    profile = bench.program("sailor-profile", job, "--gpu-type", GPU_TYPE, "--tp", 1, "--microbatches", model.sequences, "--seconds", seconds,
                             "--out", folder / "profiles", seconds=seconds + 240)
     bench.rows.add(f"{name}: profile", "failed" if profile is None else "done", ok=profile is not None)
     if profile is None:
@@ -101,9 +135,9 @@ def prediction(bench, folder, name, seconds):
     (folder / "sailor.yaml").write_text("sailor_site: 1\ncatalog: catalog.yaml\nprofiles: [profiles]\ndefault_zone: {zone: here, region: here}\n")
     plan = folder / "plan.json"
     plan.write_text(json.dumps({
-        "sailor_plan": 1, "model": name, "global_batch": sequences * microbatches, "microbatch": sequences,
-        "pipelines": [{"microbatches": microbatches,
-                       "stages": [{"layers": [0, MODELS[name][0] + 2], "gpu_type": GPU_TYPE, "zone": "here", "tp": 1}]}],
+        "sailor_plan": 1, "model": name, "global_batch": model.sequences * MICROBATCHES, "microbatch": model.sequences,
+        "pipelines": [{"microbatches": MICROBATCHES,
+                       "stages": [{"layers": [0, model.layers + 2], "gpu_type": GPU_TYPE, "zone": "here", "tp": 1}]}],
         "zero1": False, "interleave": 1}))
     out = bench.program("sailor", "simulate", job, plan, "--config", folder / "sailor.yaml", "--format", "json")
     ours = our_step(bench, folder, name, 8)
@@ -132,7 +166,9 @@ def product_flops():
 
 def check(part, bench, folder, args):
     """Returns what it could not cover."""
-    if part == "communicator":
+    if part == "kernels":
+        kernels(bench)
+    elif part == "communicator":
         communicator(bench)
     elif part == "equality":
         equality(bench, count=2)

@@ -195,10 +195,9 @@ def ranks(bench, folder, device):
     env, how = environment(device)
     bench.rows.add("ranks: communicate over", how)
     gpus = ["--gpus"] if device == "gpu" else []
-    for name, (layout, *options) in PLANS.items():
-        for dtype in ("fp32", "bf16"):
-            bench.equality(f"ranks: {name} {dtype}", ["--backend", "process", "--layout", layout, *options, "--dtype", dtype, "--seed", "7",
-                                                      *gpus], env=env, seconds=600)  # ranks on one GPU take turns
+    bench.equalities([(f"ranks: {name} {dtype}", ["--backend", "process", "--layout", layout, *options, "--dtype", dtype, "--seed", "7", *gpus])
+                      for name, (layout, *options) in PLANS.items() for dtype in ("fp32", "bf16")],
+                     at_once=2, env=env, seconds=600)  # ranks on one GPU take turns
     life(bench, folder, env)
     same_bits(bench, folder, env)
     probe(bench, folder, env, "sockets" if device == "cpu" else "nccl")

@@ -26,7 +26,7 @@ while (($#)); do
   esac
   shift
 done
-programs=(sailor sailor-run sailor-agent sailor-rank sailor-profile sailor-probe equality bench_trainer nccl_tests)
+programs=(sailor sailor-run sailor-agent sailor-rank sailor-profile sailor-probe equality bench_trainer bench_kernels nccl_tests kernel_tests)
 
 if [[ -z $build ]]; then
   build=$root/build-libtorch

@@ -6,9 +6,9 @@ usage() {
   cat <<'USAGE'
 usage: tests/gpu/run.sh [--programs DIR] [--out DIR] [--peak-flops N] [--only PART] [--device cpu]
 
-Needs a machine with an NVIDIA GPU, its driver and PyTorch 2.x. Tests a communicator that is aborted and rebuilt; losses and gradients of
-every model family, compared with processors, in fp32, bf16 and fp16; a checkpoint from and to the device; profiles, and their predictions
-compared with measured steps; steps of GPT-2 124M and 1.5B, compared with PyTorch eager and compiled.
+Needs a machine with an NVIDIA GPU, its driver and PyTorch 2.x. Tests and times every kernel; tests a communicator that is aborted and
+rebuilt; losses and gradients of every model family, compared with processors, in fp32, bf16 and fp16; a checkpoint from and to the device;
+profiles, and their predictions compared with measured steps; steps of GPT-2 124M and 1.5B, compared with PyTorch eager and compiled.
 Also tests up to four ranks over NCCL, which share the GPUs if there are fewer: TP, stages, replicas, unlike TP degrees, ZeRO-1; a rank
 killed in the middle of a sum, its replacement, changes of the plan, restarts from checkpoints on processors and back; a probe.
 Prints a table and what was not covered, writes gpu.json and gpu.log to DIR (default: $OUT, else the current directory). Takes about
@@ -16,7 +16,7 @@ fifteen minutes. Without a GPU it prints "no GPU" and exits with 0.
 
   --programs DIR   a bundle made by tests/gpu/pack.sh (default: build/gpu-pack, else build/bin)
   --peak-flops N   bf16 peak of the GPU's data sheet, for the MFU (default: measured on large matrix products)
-  --only PART      communicator, equality, ranks, prediction or speed
+  --only PART      kernels, communicator, equality, ranks, prediction or speed
   --device cpu     a rehearsal without a GPU: the part `ranks`, on processors and over sockets
 USAGE
 }
