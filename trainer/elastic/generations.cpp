@@ -79,7 +79,6 @@ void Generations::joined(int process) {
   look_again_s_ = now_s() + kSettle_s;
 }
 
-// Before later messages of the processes are handled.
 void Generations::begin_when_complete() {
   std::vector<int> ids;
   for (int rank = 0; rank < num_ranks(plan_); ++rank) {
@@ -112,7 +111,8 @@ void Generations::receive(const std::string& peer, const ControlMessage& message
 }
 
 void Generations::about_training(int process, const ControlMessage& message) {
-  const int number = reconfiguration_.generation();
+  // Ranks begin the first generation by themselves, maybe before the hello of another has arrived.
+  const int number = std::max(1, reconfiguration_.generation());
   if (const auto* step = std::get_if<StepReport>(&message)) {
     if (step->generation != number) return;
     steps_.reported(step->step, step->step_s);

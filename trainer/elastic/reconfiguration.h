@@ -67,7 +67,7 @@ class Reconfiguration {
 
   explicit Reconfiguration(Limits limits);
 
-  // Generation 1 has these processes; they start without a message.
+  // Generation 1 has these processes; they start without a message, some maybe before this call.
   void begin(const std::vector<int>& processes, double now_s);
 
   // A process is ready for use.
