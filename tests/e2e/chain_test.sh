@@ -103,6 +103,7 @@ expect "and none was submitted" equal "$(last_job)" "$newest"
 rm -rf checkpoints
 local_run() { user timeout 120 sailor run --local long.yaml --plan plan.json --directory "$1" "${@:2}"; }
 for signal in TERM INT; do
+  rm -f local.out # of the signal before: the wait must not find its steps
   local_run local >local.out 2>&1 &
   wait_until 60 has_text local.out '^step  *[0-9]*[3-9]/'
   controller=$(pids_of sailor-run | tail -1)

@@ -270,17 +270,19 @@ Started RankGeneration::start(RankGeneration* previous) {
   return started;
 }
 
-void RankGeneration::train(const GenerationInbox& inbox) {
+void RankGeneration::train(GenerationInbox& inbox) {
   const Validation validation(resources_.job);
   while (trainer_->next_step() < resources_.job.training.steps) {
-    StepReport report = do_step();
+    const std::optional<Interrupt> order = inbox.stop_after_step();
+    bool stop = order && steps_done() + 1 >= order->after_step;
+    StepReport report = do_step(stop);
     stepped_ = true;
     report.validation = validation.losses(*trainer_, report.step);
     resources_.control.send(report);
     save_if_due();
-    const std::optional<Interrupt> stop = inbox.stop_after_step();
-    if (stop && steps_done() >= stop->after_step) {
-      if (stop->save) save_now();
+    if (stop && steps_done() < resources_.job.training.steps) {
+      inbox.wait_until_interrupted();  // the order may reach this rank later than another
+      if (const auto given = inbox.stop_after_step(); given && given->save) save_now();
       return;
     }
     if (inbox.interrupted()) return;
@@ -288,11 +290,13 @@ void RankGeneration::train(const GenerationInbox& inbox) {
   finish();
 }
 
-StepReport RankGeneration::do_step() {
+// `stop`: whether this rank wants all to stop after the step, then whether any does.
+StepReport RankGeneration::do_step(bool& stop) {
   if (trainer_->next_step() + 1 == resources_.trace_step) trainer_->trace_next_step();
   const InStep in_step(resources_.step_began_ns);
   const auto start = Clock::now();
-  const StepResult result = trainer_->step();
+  const StepResult result = trainer_->step(stop);
+  stop = result.stop;
   for (const std::string& line : result.diverged)
     tell(fmt::format("warning: after step {} {}{}", result.step + 1, line,
                      resources_.job.training.replicas.on_divergence == OnDivergence::heal

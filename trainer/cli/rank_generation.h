@@ -60,8 +60,8 @@ class RankGeneration {
   Started start(RankGeneration* previous);
   // The trainer with this process's state; null before start() has returned.
   RankTrainer* trainer() { return trainer_.get(); }
-  // Returns when all steps are done and reported, or after the step given in an orderly interrupt.
-  void train(const GenerationInbox& inbox);
+  // Returns when all steps are done and reported, or after the step on which ranks agree (Interrupt).
+  void train(GenerationInbox& inbox);
   void abort() noexcept;
   // Has it completed a step? Then its plan fits into memory.
   bool has_stepped() const { return stepped_; }
@@ -82,7 +82,7 @@ class RankGeneration {
   // std::runtime_error if only some have.
   std::optional<DevicePlane> agree_on_plane();
   int64_t peak_bytes() const;
-  StepReport do_step();
+  StepReport do_step(bool& stop);
   void save_if_due();
   void save();
   void save_now();

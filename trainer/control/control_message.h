@@ -142,10 +142,11 @@ struct Generation {
 };
 
 // Controller -> all ranks: leave the generation and answer with Idle. Either at once, aborting the current
-// step, or in an orderly way after `after_step` steps.
+// step, or in an orderly way: ranks that know of it tell the others in their next step, and all leave after
+// the same one.
 struct Interrupt {
   int generation = 0;
-  int64_t after_step = 0;  // 0 = at once
+  int64_t after_step = 0;  // not before so many steps are done; 0 = at once
   bool save = false;       // with after_step: first write a checkpoint and wait for it
 };
 

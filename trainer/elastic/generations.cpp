@@ -79,7 +79,6 @@ void Generations::joined(int process) {
   look_again_s_ = now_s() + kSettle_s;
 }
 
-// Before later messages of the processes are handled.
 void Generations::begin_when_complete() {
   std::vector<int> ids;
   for (int rank = 0; rank < num_ranks(plan_); ++rank) {
@@ -112,7 +111,8 @@ void Generations::receive(const std::string& peer, const ControlMessage& message
 }
 
 void Generations::about_training(int process, const ControlMessage& message) {
-  const int number = reconfiguration_.generation();
+  // Ranks begin the first generation by themselves, maybe before the hello of another has arrived.
+  const int number = std::max(1, reconfiguration_.generation());
   if (const auto* step = std::get_if<StepReport>(&message)) {
     if (step->generation != number) return;
     steps_.reported(step->step, step->step_s);
@@ -153,8 +153,8 @@ void Generations::leave_when_running() {
     if (leaves == leave_by_s_.end()) continue;
     // It is unknown whether the other nodes will get the same signal.
     const bool save = !job_.checkpoint.directory.empty();
-    return reconfiguration_.change(fmt::format("{} is leaving the job", node), steps_.reachable_by_all(),
-                                   save, std::max(0.0, leaves->second - now_s()), now_s());
+    return reconfiguration_.change(fmt::format("{} is leaving the job", node), steps_.steps_done() + 1, save,
+                                   std::max(0.0, leaves->second - now_s()), now_s());
   }
   leave_by_s_.clear();
   members_.dismiss_leaving();
@@ -170,7 +170,7 @@ void Generations::stop_and_save(double within_s) {
 
 void Generations::stop_when_running() {
   if (!stopping_ || reconfiguration_.state() != Reconfiguration::State::running) return;
-  reconfiguration_.change("the job must end", steps_.reachable_by_all(), !job_.checkpoint.directory.empty(),
+  reconfiguration_.change("the job must end", steps_.steps_done() + 1, !job_.checkpoint.directory.empty(),
                           stop_by_s_ - now_s(), now_s());
 }
 
@@ -274,7 +274,7 @@ void Generations::change_to_a_better_plan(const std::string& why) {
   // Where the ranks drop their state for another plan as large as this one.
   const bool save =
       !job_.checkpoint.directory.empty() && !next_plan_->replanner().without_room(plan_, plan_).empty();
-  reconfiguration_.change(why, steps_.reachable_by_all(), save,
+  reconfiguration_.change(why, steps_.steps_done() + 1, save,
                           std::max(options_.lease_s, 5 * steps_.longest_step_s()), now_s());
 }
 

@@ -38,6 +38,7 @@ void Reconfiguration::begin(const std::vector<int>& processes, double now_s) {
   change_.attempts = 1;
   state_ = State::starting;
   since_s_ = now_s;
+  look_whether_all_started(now_s);
 }
 
 void Reconfiguration::begin_change(const std::string& why, double now_s) {
@@ -106,6 +107,7 @@ void Reconfiguration::idle(int process, int generation, double now_s) {
 }
 
 void Reconfiguration::started(int process, int generation, double now_s) {
+  if (state_ == State::joining && generation == 1) started_.insert(process);
   if (generation != generation_ || state_ != State::starting || !working_.contains(process)) return;
   started_.insert(process);
   look_whether_all_started(now_s);

@@ -67,7 +67,7 @@ class Reconfiguration {
 
   explicit Reconfiguration(Limits limits);
 
-  // Generation 1 has these processes; they start without a message.
+  // Generation 1 has these processes; they start without a message, some maybe before this call.
   void begin(const std::vector<int>& processes, double now_s);
 
   // A process is ready for use.
@@ -80,8 +80,8 @@ class Reconfiguration {
   void started(int process, int generation, double now_s);
   // All have completed a step.
   void step_done() { fruitless_ = 0; }
-  // Another plan is better than the one in force: change after `after_step` steps (0 = at once), at most
-  // `within_s` from now.
+  // Another plan is better than the one in force: change after at least `after_step` steps (0 = at once), at
+  // most `within_s` from now.
   void change(const std::string& why, int64_t after_step, bool save, double within_s, double now_s);
   // The answer to MakePlan: the processes of the next generation, those that only send their state to them,
   // and the duration of planning.

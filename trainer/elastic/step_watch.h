@@ -1,5 +1,5 @@
 // Tracks the progress of training and the duration of its steps, to distinguish a long step from a rank that
-// hangs, and to announce a change of plan early enough. Not thread-safe.
+// hangs. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,6 @@ class StepWatch {
   int64_t furthest() const { return furthest_; }
   // Consecutive changes without progress beyond furthest().
   int changes_in_vain() const { return changes_in_vain_; }
-  // The step after which all ranks can stop: no rank has begun the next one.
-  int64_t reachable_by_all() const;
   double longest_step_s() const { return longest_step_s_; }
   // Does a rank hang? Training has run for `running_s` in this generation. According to its last message,
   // every rank has been inside its step for at least `in_step_s`; the message may be from the previous
@@ -34,8 +32,7 @@ class StepWatch {
  private:
   int64_t steps_done_ = 0, furthest_ = 0;
   int changes_in_vain_ = 0;
-  double longest_step_s_ = 0;                   // of this generation, or predicted; 0 = unknown
-  double recent_step_s_ = 0, last_step_s_ = 0;  // average of the last ones, and the last one; 0 = none yet
+  double longest_step_s_ = 0;  // of this generation, or predicted; 0 = unknown
 };
 
 }  // namespace sailor

@@ -567,7 +567,7 @@ struct RankTrainer::Impl {
     recorder.timed(TaskKind::sync, -1, [&] { world->barrier(); });
   }
 
-  StepResult step() {
+  StepResult step(bool stop) {
     const auto begin = Clock::now();
     if (pacer) pacer->iteration_begins();
     recorder.begin(std::exchange(trace_next_step, false));
@@ -591,7 +591,7 @@ struct RankTrainer::Impl {
 
     recorder.timed(TaskKind::sync, -1, [&] { gradient_sync.finish(); });
     double own_loss = 0;
-    double numbers[4] = {0, 0, std::accumulate(digests.begin(), digests.end(), 0.0), 0};
+    double numbers[5] = {0, 0, std::accumulate(digests.begin(), digests.end(), 0.0), 0, stop ? 1.0 : 0.0};
     do_early([&] {
       if (slot.tp_rank == 0) {
         const PipelineResult::Losses mean = run.mean(work.global_targets);
@@ -603,11 +603,12 @@ struct RankTrainer::Impl {
     settle();
     if (!muon) progress.gradients_are_ready();
     recorder.timed(TaskKind::sync, -1,
-                   [&] { world->all_reduce(numbers, 4, ElementType::f64, ReduceOp::sum); });
+                   [&] { world->all_reduce(numbers, 5, ElementType::f64, ReduceOp::sum); });
     result.loss = numbers[0];
     result.grad_norm = std::sqrt(numbers[1]);
     result.data_digest = static_cast<int64_t>(numbers[2]);
     result.z_loss = numbers[3];
+    result.stop = numbers[4] > 0;
     const StepSums sums{result.loss, result.grad_norm};
     const Verdict verdict = this->verdict(sums);
     check_verdict(verdict, result, own_loss);
@@ -647,8 +648,8 @@ RankTrainer::RankTrainer(const JobSpec& job, const Plan& plan, int rank, CommFac
     : impl_(std::make_unique<Impl>(job, plan, rank, factory, data, pacer, on)) {}
 RankTrainer::~RankTrainer() = default;
 
-StepResult RankTrainer::step() {
-  return impl_->step();
+StepResult RankTrainer::step(bool stop) {
+  return impl_->step(stop);
 }
 void RankTrainer::trace_next_step() {
   impl_->trace_next_step = true;

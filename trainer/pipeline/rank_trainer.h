@@ -49,6 +49,7 @@ struct StepResult {
   // share, if there are several pipelines.
   std::vector<double> layer_norms;
   std::optional<GradientNoise> noise;
+  bool stop = false;  // some rank wants all to stop after this step; the same on every rank
   // Replicas of the state that differ after this step (training.replicas), a line each; the same on every
   // rank.
   std::vector<std::string> diverged;
@@ -96,12 +97,13 @@ class RankTrainer {
               Pacer* pacer = nullptr, const DevicePlane* on = nullptr);
   ~RankTrainer();
 
-  // One iteration. The gradients of optimizer().slices() stay readable until the next call. Throws
-  // std::runtime_error on every rank, naming step and ranks, when the loss or the gradient is not finite:
-  // parameters and optimizer are then unchanged. With a loss scale, a gradient that is not finite skips the
-  // update instead, on every rank, until too many have (loss_scaler.h); so does a spike, if the job says so
-  // (spike_guard.h). Replicas that differ are an error after the update, if the job says so.
-  StepResult step();
+  // One iteration. `stop`: this rank wants all to stop after it. The gradients of optimizer().slices() stay
+  // readable until the next call. Throws std::runtime_error on every rank, naming step and ranks, when the
+  // loss or the gradient is not finite: parameters and optimizer are then unchanged. With a loss scale, a
+  // gradient that is not finite skips the update instead, on every rank, until too many have (loss_scaler.h);
+  // so does a spike, if the job says so (spike_guard.h). Replicas that differ are an error after the update,
+  // if the job says so.
+  StepResult step(bool stop = false);
   // The result of the next step includes its single tasks.
   void trace_next_step();
 

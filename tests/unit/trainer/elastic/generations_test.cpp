@@ -234,6 +234,25 @@ TEST_F(GenerationsTest, AJobThatIsNotElasticStopsToo) {
   EXPECT_EQ(failure(), "");
 }
 
+TEST_F(GenerationsTest, ARankMayTrainBeforeTheHelloOfAnotherArrives) {
+  job.checkpoint.directory = "checkpoints";
+  begin(true);
+  join(0);
+  train(0, 1, 0);
+  generations->receive(peer(0), StepReport{.rank = 0, .step = 1, .step_s = 0.1});
+  generations->tick();
+  join(1);
+  train(1, 1, 1);
+  generations->tick();
+  generations->stop_and_save(20);
+  generations->tick();
+  EXPECT_THAT(events(), ElementsAre("planning", "generation", "running", "told_to_go", "interrupt"));
+  for (const int rank : {0, 1})
+    generations->receive(peer(rank), Idle{.generation = 1, .rank = rank, .steps_done = 4});
+  generations->tick();
+  EXPECT_TRUE(generations->stopped());
+}
+
 TEST_F(GenerationsTest, ANodeThatLeavesAJobThatIsNotElasticStopsAllOfIt) {
   begin_training(false);
   EXPECT_FALSE(generations->told_to_leave());

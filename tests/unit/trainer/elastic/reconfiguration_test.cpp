@@ -56,6 +56,16 @@ TEST_F(ReconfigurationTest, ALossInterruptsThenPlansOnceTheOthersHaveStopped) {
   EXPECT_EQ(job.current().lost, std::set<int>{1});
 }
 
+TEST_F(ReconfigurationTest, ProcessesOfTheFirstGenerationMayStartBeforeAllAreKnown) {
+  job.started(0, 1, 1);
+  EXPECT_EQ(job.state(), State::joining);
+  job.begin({0, 1}, 2);
+  EXPECT_EQ(job.state(), State::starting);
+  job.started(1, 1, 3);
+  EXPECT_EQ(job.state(), State::running);
+  EXPECT_EQ(taken<NowRunning>().size(), 1u);
+}
+
 TEST_F(ReconfigurationTest, WhatAChangeCameToIsToldAlsoWhereTheNextOneBeginsAtOnce) {
   run({0, 1, 2}, 0);
   job.lost(1, "killed", 10);

@@ -495,6 +495,21 @@ TEST(RankTrainer, ALossThatIsNotFiniteStopsEveryRankBeforeTheUpdate) {
       ::testing::StartsWith("step 2: the loss is not a number on rank 2 (pipeline 1, stage 0); try a "));
 }
 
+TEST(RankTrainer, AllLearnInTheSameStepThatOneWantsToStop) {
+  const JobSpec job = job_to_train();
+  const Plan plan = training_plan(job, {{2, 1}, {1}}, {3, 1});
+  const TokenData data = repeating_data(job);
+  for (const int informed : {0, 3}) {
+    TestJob ranks("thread", num_ranks(plan));
+    ranks.run([&](CommFactory& factory) {
+      RankTrainer trainer(job, plan, factory.rank(), factory, data);
+      EXPECT_FALSE(trainer.step().stop);
+      EXPECT_TRUE(trainer.step(factory.rank() == informed).stop) << "rank " << factory.rank();
+      EXPECT_FALSE(trainer.step().stop);
+    });
+  }
+}
+
 TEST(RankTrainer, ATracedStepListsItsTasksAndOnlyThatStep) {
   const JobSpec job = job_to_train();
   const Plan plan = training_plan(job, {{1, 1}}, {4});
