@@ -60,7 +60,10 @@ TEST(AdaptedProfile, OnlyAdaptersHaveGradientsMomentsAndMasters) {
   rank.both_ends = true;
   const FrameworkStyle& style = own_framework();
   const MemoryBreakdown memory = rank_memory(rank, style, Precision::bf16);
-  const int64_t adapters = 3 * (2 * (64 + 64) + 2 * (128 + 64)), base = shape_of(job.model).parameters();
+  const TransformerShape shape = shape_of(job.model);
+  const int64_t padding = padded_vocabulary(shape, style, 1) - shape.vocabulary;
+  const int64_t adapters = 3 * (2 * (64 + 64) + 2 * (128 + 64)),
+                base = shape.parameters() + padding * shape.hidden;
   EXPECT_EQ(memory.frozen_bytes, 2 * base) << "the tied matrix counts once";
   EXPECT_EQ(memory.weights_bytes, 2 * (base + adapters));
   EXPECT_EQ(memory.master_bytes, 4 * adapters);
