@@ -146,7 +146,7 @@ struct Generation {
 // the same one.
 struct Interrupt {
   int generation = 0;
-  int64_t after_step = 0;  // not before so many steps are done; 0 = at once
+  int64_t after_step = 0;  // at least so many steps; 0 = at once
   bool save = false;       // with after_step: first write a checkpoint and wait for it
 };
 

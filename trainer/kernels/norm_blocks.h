@@ -112,8 +112,9 @@ SAILOR_BLOCKS void weights_at(const void* values, Element type, int64_t i, Compu
 // Calls work(held, i) for the packs i of a row that are the calling thread's.
 template <int kHeld, class Grid, class Work>
 SAILOR_BLOCKS void each_held(const Grid& grid, int64_t packs, const Work& work) {
-  SAILOR_UNROLL  // what is held is in registers
-      for (int held = 0; held < kHeld; ++held) {
+  // Unrolled, so that what is held is in registers.
+  SAILOR_UNROLL
+  for (int held = 0; held < kHeld; ++held) {
     const int64_t i = grid.thread() + int64_t{held} * grid.threads();
     if (i < packs) work(held, i);
   }
