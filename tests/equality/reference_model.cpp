@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <fstream>
+#include <map>
 #include <optional>
 #include <regex>
 #include <stdexcept>
@@ -18,26 +20,32 @@
 namespace sailor::equality {
 namespace {
 
+// Where a row of a batch begins.
+struct RowStart {
+  int64_t sequence = 0;  // of the global batch
+  int64_t token = 0;     // of the sequence
+};
+
 // Shares the random numbers with the trainer, and nothing else: which one an element has and what is done
-// with it is written down again. Row i of dimension 0 is sequence `first` + i of the global batch, from token
-// `first_token` on.
-ReferenceDropout reference_dropout(const JobSpec& job, int64_t step, int64_t first, int64_t first_token) {
+// with it is written down again.
+ReferenceDropout reference_dropout(const JobSpec& job, int64_t step, const std::vector<RowStart>& rows) {
   const double rate = job.model.dropout;
   return [=, seed = job.training.seed](const at::Tensor& x, int layer, int site) {
     if (rate == 0) return x;
-    std::vector<uint8_t> kept(static_cast<std::size_t>(x.numel()));
+    std::vector<uint8_t> kept;
+    kept.reserve(static_cast<std::size_t>(x.numel()));
     const auto size = static_cast<std::size_t>(x.numel() / x.size(0));
-    const auto skipped = static_cast<std::size_t>(first_token * x.size(2));
-    std::array<uint32_t, 4> block{};
-    for (std::size_t i = 0; i < kept.size(); ++i) {
-      const std::size_t element = i % size + skipped;
-      if (element % 4 == 0 || i == 0) {
-        block = philox4x32({static_cast<uint32_t>(element / 4),
-                            static_cast<uint32_t>(static_cast<std::size_t>(first) + i / size),
-                            static_cast<uint32_t>(step), static_cast<uint32_t>(layer << 2 | site)},
-                           {static_cast<uint32_t>(seed & 0xffffffff), static_cast<uint32_t>(seed >> 32)});
+    for (const RowStart& row : rows) {
+      const auto first = static_cast<std::size_t>(row.token * x.size(2));
+      std::array<uint32_t, 4> block{};
+      for (std::size_t element = first; element < first + size; ++element) {
+        if (element % 4 == 0 || element == first) {
+          block = philox4x32({static_cast<uint32_t>(element / 4), static_cast<uint32_t>(row.sequence),
+                              static_cast<uint32_t>(step), static_cast<uint32_t>(layer << 2 | site)},
+                             {static_cast<uint32_t>(seed & 0xffffffff), static_cast<uint32_t>(seed >> 32)});
+        }
+        kept.push_back(block[element % 4] >= std::floor(std::ldexp(rate, 32)));
       }
-      kept[i] = block[element % 4] >= std::floor(std::ldexp(rate, 32));
     }
     const at::Tensor mask = at::from_blob(kept.data(), x.sizes(), at::kByte).to(x.scalar_type());
     return x * mask / (1 - rate);
@@ -59,31 +67,66 @@ at::Tensor reference_losses(const JobSpec& job, const Weights& weights, const at
 // Means over the sequences of the batch.
 at::Tensor reference_loss_of_sequences(const JobSpec& job, int64_t step, const Weights& weights,
                                        const TokenData& data) {
-  std::vector<at::Tensor> rows;
-  for (int64_t i = 0; i < job.training.global_batch; ++i)
-    rows.push_back(at::tensor(data.sequence(step, i), at::kLong));
-  return reference_losses(job, weights, at::stack(rows), reference_dropout(job, step, 0, 0)).mean({1, 2});
+  std::vector<at::Tensor> tokens;
+  std::vector<RowStart> rows;
+  for (int64_t i = 0; i < job.training.global_batch; ++i) {
+    tokens.push_back(at::tensor(data.sequence(step, i), at::kLong));
+    rows.push_back({i, 0});
+  }
+  return reference_losses(job, weights, at::stack(tokens), reference_dropout(job, step, rows)).mean({1, 2});
+}
+
+// Documents that are about as long, each a row of its own. What fills a short row up to the longest comes
+// after its document, which therefore does not see it, and has no loss.
+struct Documents {
+  std::vector<at::Tensor> tokens;  // with the one behind the document, which counts only if it belongs to it
+  std::vector<RowStart> rows;
+  std::vector<std::array<int64_t, 3>> counted;  // row, and the range of its targets
+};
+
+// By the number of binary digits of their lengths.
+std::map<int, Documents> documents_of(const JobSpec& job, int64_t step, const TokenData& data) {
+  std::map<int, Documents> all;
+  for (int64_t i = 0; i < job.training.global_batch; ++i) {
+    const at::Tensor sequence = at::tensor(data.sequence(step, i), at::kLong);
+    const SequenceLayout layout = data.layout(data.place(step, i));
+    int64_t first = 0;
+    for (const int64_t length : layout.documents) {
+      Documents& documents = all[std::bit_width(static_cast<uint64_t>(length))];
+      for (const auto& [begin, end] : layout.counted) {
+        const int64_t from = std::max(begin, first), to = std::min(end, first + length);
+        if (from < to)
+          documents.counted.push_back(
+              {static_cast<int64_t>(documents.rows.size()), from - first, to - first});
+      }
+      documents.tokens.push_back(sequence.narrow(0, first, length + 1));
+      documents.rows.push_back({i, first});
+      first += length;
+    }
+  }
+  return all;
 }
 
 // Means over the targets of the batch that count, with every document on its own.
 at::Tensor reference_loss_of_documents(const JobSpec& job, int64_t step, const Weights& weights,
                                        const TokenData& data) {
   std::vector<at::Tensor> losses;
-  for (int64_t i = 0; i < job.training.global_batch; ++i) {
-    const at::Tensor tokens = at::tensor(data.sequence(step, i), at::kLong).unsqueeze(0);
-    const SequenceLayout layout = data.layout(data.place(step, i));
-    int64_t first = 0;
-    for (const int64_t length : layout.documents) {
-      // With the token behind the document, which counts only if it belongs to the document after all.
-      const at::Tensor of_document = reference_losses(job, weights, tokens.narrow(1, first, length + 1),
-                                                      reference_dropout(job, step, i, first))
-                                         .select(1, 0);
-      for (const auto& [begin, end] : layout.counted) {
-        const int64_t from = std::max(begin, first), to = std::min(end, first + length);
-        if (from < to) losses.push_back(of_document.narrow(1, from - first, to - from));
-      }
-      first += length;
+  for (const auto& entry : documents_of(job, step, data)) {
+    const Documents& documents = entry.second;
+    int64_t longest = 0;
+    for (const at::Tensor& tokens : documents.tokens) longest = std::max(longest, tokens.size(0));
+    at::Tensor tokens = at::zeros({static_cast<int64_t>(documents.rows.size()), longest}, at::kLong);
+    for (int64_t row = 0; row < tokens.size(0); ++row) {
+      const at::Tensor& of_document = documents.tokens[static_cast<std::size_t>(row)];
+      tokens[row].narrow(0, 0, of_document.size(0)).copy_(of_document);
     }
+    const at::Tensor of_rows =
+        reference_losses(job, weights, tokens, reference_dropout(job, step, documents.rows));
+    std::vector<int64_t> counted;
+    for (const auto& [row, from, to] : documents.counted) {
+      for (int64_t target = from; target < to; ++target) counted.push_back(row * (longest - 1) + target);
+    }
+    losses.push_back(of_rows.flatten(1).index_select(1, at::tensor(counted, at::kLong)));
   }
   return at::cat(losses, 1).mean(1);
 }

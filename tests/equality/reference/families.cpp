@@ -34,11 +34,12 @@ at::Tensor reference_rotation(const at::Tensor& x, double base) {
 
 at::Tensor reference_rotation(const at::Tensor& x, const std::vector<double>& speeds, double factor) {
   const int64_t tokens = x.size(-2), half = x.size(-1) / 2;
-  at::Tensor angle = at::empty({tokens, half}, at::kDouble);
+  std::vector<double> angles;
   for (int64_t t = 0; t < tokens; ++t) {
     for (int64_t i = 0; i < half; ++i)
-      angle[t][i] = static_cast<double>(t) * speeds[static_cast<std::size_t>(i)];
+      angles.push_back(static_cast<double>(t) * speeds[static_cast<std::size_t>(i)]);
   }
+  const at::Tensor angle = at::tensor(angles, at::kDouble).view({tokens, half});
   const at::Tensor turn =
       (at::complex(angle.cos(), angle.sin()) * factor).to(at::toComplexType(x.scalar_type()));
   const at::Tensor pairs = at::complex(x.narrow(-1, 0, half), x.narrow(-1, half, half)) * turn;
