@@ -8,7 +8,7 @@
 # not have. missing, broken, other_release: the library itself (hook load), or the planner's library beside it (hook planner).
 # plain_rc: exit code of a plain job (srun where the context is local, else sbatch); planned_rc: of one with a plan, where 9 means that it
 # ran without its plan. Either may be "lost" (exit code 0, but it never ran) or "stuck" (not ended after 5 s).
-# node_state: the worse one after the two jobs; "busy" when the node does not become idle.
+# node_state: the worse one after the two jobs; "busy" when the node does not become idle, "gone" when it has no slurmd.
 # Exits with 1 when a plain job fails or a node is not idle afterwards under `optional`, or when a guarded failure does so anywhere or
 # lets a job run without its plan.
 #
@@ -69,14 +69,18 @@ revive() {
   scontrol update nodename=t1 state=down reason=test
   wait_until 20 resumed || true
 }
+slurmd_runs() {
+  local pid
+  pid=$(cat "$SAILOR_CLUSTER_DIR/run/slurmd.t1.pid" 2>/dev/null) && [ -n "$pid" ] && [ -e "/proc/$pid" ]
+}
+slurmd_is_gone() { ! slurmd_runs; }
+# Returns when the new slurmd has written its pid file, which later releases do after they detached; without that, it ended.
 restart_slurmd() {
-  local file=$SAILOR_CLUSTER_DIR/run/slurmd.t1.pid pid
-  if [ -s "$file" ]; then
-    pid=$(cat "$file")
-    kill "$pid" 2>/dev/null || true
-    wait_until 30 test ! -e "/proc/$pid" || true
+  if slurmd_runs; then
+    kill "$(cat "$SAILOR_CLUSTER_DIR/run/slurmd.t1.pid")" 2>/dev/null || true
+    wait_until 20 slurmd_is_gone || { echo "sailor: slurmd does not end" >&2; exit 1; }
   fi
-  slurmd -N t1 </dev/null >/dev/null 2>&1 || true
+  if slurmd -N t1 </dev/null >/dev/null 2>&1; then wait_until 3 slurmd_runs || true; fi
 }
 
 # The exit code CODE of a job, given what it wrote to FILE.
@@ -125,6 +129,7 @@ row() { # HOOK CONTEXT FAULT: both modes
     wait_until 2 settled || true
     [ "$state" != idle ] || state=$(node_state)
     case $state in idle | drained | down) ;; *) state=busy ;; esac
+    slurmd_runs || state=gone # when the controller notices depends on the release
     rows+="$hook,$context,$mode,$fault,$plain,$planned,$state"$'\n'
     [ $form != csv ] || echo "$hook,$context,$mode,$fault,$plain,$planned,$state"
     if [ $mode = optional ] || [[ $fault =~ ^(throw|error)$ ]]; then
