@@ -11,6 +11,7 @@
 // ADDRESS is HOST:PORT, IPv4. Each prints one line: bytes or messages that it got of the port, `none` or more
 // than the protocol's greeting.
 #include <arpa/inet.h>
+#include <linux/filter.h>
 #include <net/ethernet.h>
 #include <net/if.h>
 #include <netinet/in.h>
@@ -23,10 +24,13 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <random>
 #include <sstream>
@@ -159,11 +163,28 @@ int oversized(const sockaddr_in& address) {
   return 0;
 }
 
-// Payload by connection, in the order of arrival; on the loopback device nothing is lost, but each packet is
-// seen twice, so that sequence numbers say what is new. SIGTERM ends it before its time.
+// Lets only TCP packets to `port` into the buffer of a packet socket, which the traffic of a training job
+// would overflow: a connection whose first data is lost is not recorded.
+void keep_only(const FileDescriptor& fd, uint16_t port) {
+  sock_filter code[] = {
+      BPF_STMT(BPF_LD | BPF_B | BPF_ABS, offsetof(iphdr, protocol)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_TCP, 0, 4),
+      BPF_STMT(BPF_LDX | BPF_B | BPF_MSH, 0),  // length of the IP header
+      BPF_STMT(BPF_LD | BPF_H | BPF_IND, offsetof(tcphdr, dest)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, port, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),
+      BPF_STMT(BPF_RET | BPF_K, 0),
+  };
+  const sock_fprog program{static_cast<unsigned short>(std::size(code)), code};
+  if (setsockopt(fd.get(), SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) != 0) fail("filter");
+}
+
+// Payload by connection, in the order of arrival; each packet is seen twice on the loopback device, so
+// sequence numbers say what is new. SIGTERM ends it before its time.
 int record(const sockaddr_in& address, const std::string& file, double seconds) {
   const FileDescriptor fd(socket(AF_PACKET, SOCK_DGRAM, htons(ETH_P_IP)));
   if (!fd.valid()) fail("packet socket");
+  keep_only(fd, ntohs(address.sin_port));
   sockaddr_ll device{};
   device.sll_family = AF_PACKET;
   device.sll_protocol = htons(ETH_P_IP);
