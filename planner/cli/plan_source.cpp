@@ -17,7 +17,6 @@ JobSpec job_of_model(const PlanSource& source) {
   if (source.sequence) set_sequence(job.model, *source.sequence);
   job.training.global_batch = source.global_batch;
   job.training.precision = source.precision;
-  job.training.steps = 1;
   return job;
 }
 
