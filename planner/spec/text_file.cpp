@@ -9,7 +9,9 @@
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
+#include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include "planner/spec/error.h"
 
@@ -145,6 +147,26 @@ void write_file_atomically(const std::string& path, std::string_view contents) {
     unlink(temporary.c_str());
     throw;
   }
+  sync_directory(std::filesystem::path(path).parent_path());
+}
+
+void sync_directory(const std::string& path) {
+  const FileDescriptor directory(open(path.empty() ? "." : path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  // A directory may be writable and not readable.
+  if (directory.get() < 0 && errno == EACCES) return;
+  if (directory.get() < 0 || (fsync(directory.get()) != 0 && errno != EINVAL)) fail_write(path);
+}
+
+void create_directories_on_disk(const std::string& path) {
+  std::filesystem::path made = std::filesystem::path(path).lexically_normal();
+  if (!made.has_filename()) made = made.parent_path();
+  std::vector<std::filesystem::path> parents;  // of new directories
+  std::error_code error;
+  for (; !made.empty() && !std::filesystem::exists(made, error); made = made.parent_path())
+    parents.push_back(made.parent_path());
+  std::filesystem::create_directories(path, error);
+  if (error) throw std::runtime_error("cannot make " + path + ": " + error.message());
+  for (auto parent = parents.rbegin(); parent != parents.rend(); ++parent) sync_directory(*parent);
 }
 
 std::string relative_to_file(const std::string& path, const std::string& base_file) {

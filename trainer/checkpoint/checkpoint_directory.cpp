@@ -1,11 +1,8 @@
 #include "trainer/checkpoint/checkpoint_directory.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <cstring>
 #include <filesystem>
@@ -54,17 +51,6 @@ bool is_unfinished(const std::string& name) {
   if (dot == std::string::npos || step_of(name.substr(0, dot)) < 0) return false;
   const std::string ending = name.substr(dot);
   return ending == kUnfinished || ending == kReplaced;
-}
-
-// A rename or a new file is on the disk only when its folder is.
-void sync_folder(const std::string& path) {
-  const int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) fail("open", path, std::strerror(errno));
-  const int result = fsync(fd);
-  const int reason = errno;
-  close(fd);
-  // Some file systems have no such thing as a folder to sync.
-  if (result != 0 && reason != EINVAL) fail("sync", path, std::strerror(reason));
 }
 
 void remove_folder(const std::string& path) {
@@ -154,14 +140,13 @@ std::string set_checkpoints_aside(const std::string& directory) {
     fs::rename(path, aside + "/" + fs::path(path).filename().string(), error);
     check(error, "rename", path);
   }
-  sync_folder(directory);
+  sync_directory(directory);
   return aside;
 }
 
 std::string begin_checkpoint(const std::string& directory, int64_t step) {
+  create_directories_on_disk(directory);
   std::error_code error;
-  fs::create_directories(directory, error);
-  check(error, "make", directory);
   std::vector<std::string> left_over;
   for (auto it = fs::directory_iterator(directory, error); !error && it != fs::directory_iterator();
        it.increment(error)) {
@@ -190,10 +175,8 @@ std::string commit_checkpoint(const std::string& directory, const CheckpointMani
   const std::string path = fmt::format("{}/{}{}", directory, kPrefix, manifest.step);
   const std::string written = path + kUnfinished, replaced = path + kReplaced;
   const std::string text = to_json(manifest);
-  write_file_atomically(written + kManifestFile, text);
-  sync_folder(written);
+  write_file_atomically(written + kManifestFile, text);  // syncs the names of all files
   write_file_atomically(written + kDoneFile, done_text(text));
-  sync_folder(written);
   std::error_code error;
   const bool replaces = fs::exists(path, error);
   if (replaces) {
@@ -202,7 +185,7 @@ std::string commit_checkpoint(const std::string& directory, const CheckpointMani
   }
   fs::rename(written, path, error);
   check(error, "rename", written);
-  sync_folder(directory);
+  sync_directory(directory);
   if (replaces) remove_folder(replaced);
   return path;
 }

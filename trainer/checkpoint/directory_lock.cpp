@@ -11,12 +11,12 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <stdexcept>
 #include <utility>
 
 #include "planner/scheduler/scheduler.h"
 #include "planner/spec/error.h"
+#include "planner/spec/text_file.h"
 
 namespace sailor {
 namespace {
@@ -90,9 +90,7 @@ class LockFile {
 }  // namespace
 
 DirectoryLock::DirectoryLock(const std::string& directory) {
-  std::error_code error;
-  std::filesystem::create_directories(directory, error);
-  if (error) throw std::runtime_error(fmt::format("cannot make {}: {}", directory, error.message()));
+  create_directories_on_disk(directory);
   const std::string path = directory + "/LOCK";
   while (descriptor_ < 0) {
     LockFile file(path, O_CREAT);

@@ -222,6 +222,8 @@ void Controller::turn(std::chrono::milliseconds wait) {
 void Controller::show_steps() {
   for (const auto& progress : supervisor_.progress().take()) {
     if (const Note* note = std::get_if<Note>(&progress)) {
+      // Steps before a checkpoint are not trained again, so their metrics must last as long.
+      if (note->save_s) metrics_.sync();
       out_ << note->text << std::endl;
       continue;
     }

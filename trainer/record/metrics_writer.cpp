@@ -2,15 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cmath>
+#include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
-
-#include "planner/spec/text_file.h"
+#include <stdexcept>
 
 namespace sailor {
 namespace {
@@ -42,8 +43,20 @@ std::optional<int64_t> step_of_json(const std::string& line) {
 std::optional<int64_t> step_of_csv(const std::string& line) {
   int64_t step = 0;
   const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), step);
-  if (error != std::errc() || end == line.data() + line.size() || *end != ',') return std::nullopt;
+  if (error != std::errc() || end == line.data() + line.size() || *end != ',' ||
+      std::ranges::count(line, ',') != std::ranges::count(step_csv_header(), ',') ||
+      line.find('\0') != std::string::npos)
+    return std::nullopt;
   return step;
+}
+
+// A power cut may have left anything in the last lines, also bytes that are not text.
+std::string text_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (!file) throw std::runtime_error(fmt::format("cannot read {}", path));
+  return text.str();
 }
 
 // The lines of `text` for steps before `first_step`. A line without a newline was truncated by a crash.
@@ -71,11 +84,15 @@ MetricsWriter::MetricsWriter(const RunDirectory& directory, const StepFacts& fac
     directory.write_document("metrics.csv", step_csv_header() + "\n");
 }
 
+void MetricsWriter::sync() {
+  for (const char* name : {"metrics.jsonl", "metrics.csv"}) directory_.sync(name);
+}
+
 // Only the first step shows whether this run continues a previous one.
 void MetricsWriter::begin(int64_t first_step) {
-  directory_.write_document("metrics.jsonl", lines_before(read_text_file(directory_.file("metrics.jsonl")),
-                                                          first_step, step_of_json));
-  const std::string header = step_csv_header() + "\n", csv = read_text_file(directory_.file("metrics.csv"));
+  directory_.write_document(
+      "metrics.jsonl", lines_before(text_of(directory_.file("metrics.jsonl")), first_step, step_of_json));
+  const std::string header = step_csv_header() + "\n", csv = text_of(directory_.file("metrics.csv"));
   const bool same_columns = csv.compare(0, header.size(), header) == 0;
   directory_.write_document("metrics.csv",
                             header + (same_columns ? lines_before(csv, first_step, step_of_csv) : ""));

@@ -25,6 +25,8 @@ class MetricsWriter {
 
   // Throws std::runtime_error.
   void write(const StepReport& report);
+  // Puts the steps so far on the disk. Throws std::runtime_error.
+  void sync();
 
  private:
   void begin(int64_t first_step);

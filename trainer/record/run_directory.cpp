@@ -9,6 +9,7 @@
 #include <fstream>
 #include <stdexcept>
 
+#include "planner/process/file_descriptor.h"
 #include "planner/spec/text_file.h"
 
 namespace sailor {
@@ -33,9 +34,8 @@ void write_whole(int fd, const std::string& text, const std::string& path) {
 }  // namespace
 
 RunDirectory::RunDirectory(std::string path) : path_(std::move(path)) {
+  create_directories_on_disk(path_ + "/logs");
   std::error_code error;
-  fs::create_directories(path_ + "/logs", error);
-  if (error) throw std::runtime_error(fmt::format("cannot make {}/logs: {}", path_, error.message()));
   path_ = fs::absolute(path_).lexically_normal().string();
   // A later run reuses the directory: the state of the previous run's emulated links is discarded.
   fs::remove_all(path_ + "/links", error);
@@ -55,15 +55,19 @@ void RunDirectory::remove(const std::string& name) const {
 
 void RunDirectory::append_line(const std::string& name, const std::string& line) const {
   const std::string path = file(name);
-  const int fd = open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
-  if (fd < 0) fail("open", path);
-  try {
-    write_whole(fd, line + "\n", path);
-  } catch (...) {
-    close(fd);
-    throw;
-  }
-  close(fd);
+  const FileDescriptor file(open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0644));
+  if (!file.valid()) fail("open", path);
+  // A power cut may have torn the last line: the new one is not part of it.
+  char last = '\n';
+  const off_t bytes = lseek(file.get(), 0, SEEK_END);
+  if (bytes > 0 && pread(file.get(), &last, 1, bytes - 1) < 0) fail("read", path);
+  write_whole(file.get(), (last == '\n' ? "" : "\n") + line + "\n", path);
+}
+
+void RunDirectory::sync(const std::string& name) const {
+  const std::string path = file(name);
+  const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.valid() || fsync(file.get()) != 0) fail("sync", path);
 }
 
 std::string last_line(const std::string& path) {

@@ -11,7 +11,7 @@
 //     logs/          launch.log, agents, rank-N.log    links/    state of emulated network interfaces
 //
 // Files are never incomplete: documents are written to a temporary file and renamed, metrics are appended a
-// whole line at a time.
+// whole line at a time. After a power cut the last lines may be missing or torn; readers skip torn ones.
 #pragma once
 
 #include <string>
@@ -32,6 +32,8 @@ class RunDirectory {
   // Does nothing if there is no such file.
   void remove(const std::string& name) const;
   void append_line(const std::string& name, const std::string& line) const;
+  // Puts the lines of a file on the disk.
+  void sync(const std::string& name) const;
 
  private:
   std::string path_;

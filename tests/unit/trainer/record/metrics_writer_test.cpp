@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -128,6 +130,28 @@ TEST(MetricsWriter, ARunThatGoesOnKeepsWhatWasWrittenOfTheStepsBeforeIt) {
   const std::string again = read_text_file(directory.file("metrics.jsonl"));
   EXPECT_EQ(std::count(again.begin(), again.end(), '\n'), 1);
   EXPECT_EQ(event_files(directory).size(), 1u);
+}
+
+TEST(MetricsWriter, ContinuesFilesWhoseLastBlocksAPowerCutLost) {
+  const std::string path = ::testing::TempDir() + "/lost_blocks." + std::to_string(getpid());
+  const RunDirectory directory(path);
+  const StepFacts facts;
+  StepReport report = kStepReport;
+  report.step = 1;
+  MetricsWriter(directory, facts, "").write(report);
+  const std::string zeros(40, '\0');
+  for (const auto& [name, torn] : {std::pair("metrics.jsonl", "{\"step\":2," + zeros + "\n" + zeros),
+                                   std::pair("metrics.csv", "2,5.3," + zeros + "\n3,1\n" + zeros)})
+    std::ofstream(directory.file(name), std::ios::app | std::ios::binary) << torn;
+  report.step = 4;
+  MetricsWriter(directory, facts, "").write(report);
+  const std::string json = read_text_file(directory.file("metrics.jsonl")),
+                    csv = read_text_file(directory.file("metrics.csv"));
+  StepReport first = report;
+  first.step = 1;
+  EXPECT_EQ(json, step_json(first, facts) + "\n" + step_json(report, facts) + "\n");
+  EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 3) << csv;
+  std::filesystem::remove_all(path);
 }
 
 TEST(MetricsWriter, AStepThatIsTrainedAgainReplacesWhatFollowedIt) {

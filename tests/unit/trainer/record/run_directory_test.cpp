@@ -27,6 +27,15 @@ TEST(RunDirectory, DocumentsAreReplacedWholeAndLinesAppended) {
   std::filesystem::remove_all(path);
 }
 
+TEST(RunDirectory, ALineAfterATornOneIsALineOfItsOwn) {
+  const std::string path = testing::TempDir() + "/torn." + std::to_string(getpid());
+  RunDirectory directory(path);
+  directory.write_document("events.jsonl", "{\"event\":1}\n{\"eve");  // as a power cut leaves it
+  directory.append_line("events.jsonl", "{\"event\":2}");
+  EXPECT_EQ(read_text_file(directory.file("events.jsonl")), "{\"event\":1}\n{\"eve\n{\"event\":2}\n");
+  std::filesystem::remove_all(path);
+}
+
 TEST(RunDirectory, AnUnwritablePlaceIsAnErrorThatNamesIt) {
   EXPECT_THROW(RunDirectory("/proc/nowhere"), std::runtime_error);
 }
