@@ -34,7 +34,7 @@ FrameworkConfig accelerate_config(const JobSpec& whole, const Plan& of) {
   if (deepspeed) {
     out.text += fmt::format("deepspeed_config:\n  gradient_accumulation_steps: {}\n", plan.microbatches);
     if (job.training.clip_grad_norm)
-      out.text += fmt::format("  gradient_clipping: {}\n", *job.training.clip_grad_norm);
+      out.text += fmt::format("  gradient_clipping: {}\n", real_text(*job.training.clip_grad_norm));
     out.text +=
         fmt::format("  offload_optimizer_device: none\n  offload_param_device: none\n  zero_stage: {}\n",
                     static_cast<int>(plan.zero));

@@ -55,4 +55,10 @@ std::string unsaid_note(const TrainingSpec& training, bool optimizer, bool sched
              : fmt::format("the file does not have these keys of `training`: {}", fmt::join(unsaid, ", "));
 }
 
+std::string real_text(double value) {
+  std::string text = fmt::format("{}", value);
+  if (text.find('.') == std::string::npos) text.insert(std::min(text.find('e'), text.size()), ".0");
+  return text;
+}
+
 }  // namespace sailor

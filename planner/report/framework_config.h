@@ -49,5 +49,7 @@ FrameworkConfig mesh_config(const JobSpec& job, const Plan& plan);
 // Settings of the job that no format has, as a note; empty if there are none. `optimizer` and `schedule`:
 // whether the file has those.
 std::string unsaid_note(const TrainingSpec& training, bool optimizer, bool schedule);
+// A number that TOML and YAML 1.1 read as one with a fraction.
+std::string real_text(double value);
 
 }  // namespace sailor

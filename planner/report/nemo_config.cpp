@@ -69,11 +69,11 @@ FrameworkConfig nemo_config(const JobSpec& whole, const Plan& of) {
   out.text += recompute_text(plan.recompute);
   const OptimizerSpec& adamw = training.optimizer;
   out.text += fmt::format(
-      "optim:\n  config:\n    optimizer: adam\n    lr: {:f}\n    weight_decay: {}\n    adam_beta1: {}\n"
-      "    adam_beta2: {}\n    adam_eps: {:.12f}\n    clip_grad: {}\n    bf16: true\n"
+      "optim:\n  config:\n    optimizer: adam\n    lr: {}\n    weight_decay: {}\n    adam_beta1: {}\n"
+      "    adam_beta2: {}\n    adam_eps: {}\n    clip_grad: {}\n    bf16: true\n"
       "    use_distributed_optimizer: {}\n",
-      adamw.lr, adamw.weight_decay, adamw.beta1, adamw.beta2, adamw.epsilon,
-      training.clip_grad_norm.value_or(0), shards_optimizer(plan.zero));
+      real_text(adamw.lr), real_text(adamw.weight_decay), real_text(adamw.beta1), real_text(adamw.beta2),
+      real_text(adamw.epsilon), real_text(training.clip_grad_norm.value_or(0)), shards_optimizer(plan.zero));
   out.notes = {fmt::format("start {} ranks: tensor-parallel {} x data-parallel {} x pipeline-parallel {}",
                            plan.ranks(), plan.tensor, plan.data, plan.pipeline)};
   for (const std::string& note : {node_order_note(of), unsaid_note(training, true, false)})

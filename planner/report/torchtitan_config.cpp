@@ -57,12 +57,6 @@ std::string parallelism_text(const UniformPlan& plan, int head) {
   return text + "]\n";
 }
 
-// A number that TOML reads as one with a fraction.
-std::string real(double value) {
-  const std::string text = fmt::format("{}", value);
-  return text.find_first_of(".e") == std::string::npos ? text + ".0" : text;
-}
-
 // The learning rate over time, or nothing if TorchTitan has no such schedule.
 std::string schedule_text(const TrainingSpec& training) {
   const ScheduleSpec& schedule = training.schedule;
@@ -76,9 +70,9 @@ std::string schedule_text(const TrainingSpec& training) {
   const std::string& shape = wsd ? schedule.annealing : schedule.name;
   if (wsd)
     text += fmt::format("decay_ratio = {}\n",
-                        real(static_cast<double>(schedule.annealing_steps) / static_cast<double>(end)));
+                        real_text(static_cast<double>(schedule.annealing_steps) / static_cast<double>(end)));
   return text + fmt::format("decay_type = \"{}\"\nmin_lr_factor = {}\n", shape == "1-sqrt" ? "sqrt" : shape,
-                            real(schedule.min_lr / training.optimizer.lr));
+                            real_text(schedule.min_lr / training.optimizer.lr));
 }
 
 }  // namespace
@@ -97,7 +91,7 @@ FrameworkConfig torchtitan_config(const JobSpec& whole, const Plan& of) {
                          job.model.sequence);
   if (training.steps > 0) out.text += fmt::format("steps = {}\n", training.steps);
   out.text += fmt::format("max_norm = {}\n",  // TorchTitan always clips: at infinity if the job does not
-                          training.clip_grad_norm ? real(*training.clip_grad_norm) : "inf");
+                          training.clip_grad_norm ? real_text(*training.clip_grad_norm) : "inf");
   out.text += fmt::format(
       "dtype = \"float32\"\nmixed_precision_param = \"{}\"\nmixed_precision_reduce = \"float32\"\n",
       precision);
@@ -107,7 +101,8 @@ FrameworkConfig torchtitan_config(const JobSpec& whole, const Plan& of) {
   const OptimizerSpec& adamw = training.optimizer;
   out.text += fmt::format(
       "\n[optimizer]\nname = \"AdamW\"\nlr = {}\nbeta1 = {}\nbeta2 = {}\neps = {}\nweight_decay = {}\n",
-      real(adamw.lr), real(adamw.beta1), real(adamw.beta2), real(adamw.epsilon), real(adamw.weight_decay));
+      real_text(adamw.lr), real_text(adamw.beta1), real_text(adamw.beta2), real_text(adamw.epsilon),
+      real_text(adamw.weight_decay));
   const std::string schedule = schedule_text(training);
   out.text += schedule;
   out.notes = {fmt::format("start {} ranks: tensor-parallel {} x data-parallel {} x pipeline-parallel {}",
