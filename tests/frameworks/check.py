@@ -3,9 +3,9 @@
 usage: check.py DIRECTORY, which has FORMAT.SUFFIX and FORMAT.plan.json per format. Prints a line per format; a framework that is not installed is
 skipped. Exit 1 if one differs, 77 if none is installed.
 """
+import ast
 import importlib.metadata
 import json
-import os
 import sys
 from pathlib import Path
 
@@ -48,10 +48,11 @@ def torchtitan(plan):
 
 
 def deepspeed(plan):
+    from deepspeed import comm
     from deepspeed.runtime.config import DeepSpeedConfig
 
-    os.environ["WORLD_SIZE"] = str(len(plan["pipelines"]))
-    config = DeepSpeedConfig(str(DIRECTORY / "deepspeed.json"), mesh_device=Devices(len(plan["pipelines"])))
+    comm.get_rank = lambda: 0  # one of the plan's ranks, without the others
+    config = DeepSpeedConfig(str(DIRECTORY / "deepspeed.json"), mpu=DataParallel(len(plan["pipelines"])))
     found = {"tp": 1, "pp": 1, "dp": len(plan["pipelines"]), "microbatch": config.train_micro_batch_size_per_gpu,
              "microbatches": config.gradient_accumulation_steps, "global_batch": config.train_batch_size,
              "zero": int(config.zero_config.stage), "clip": config.gradient_clipping, "bf16": config.bfloat16_config.enabled,
@@ -59,17 +60,14 @@ def deepspeed(plan):
     return found, described(plan, zero=1, clip=1.0, bf16=True, optimizer="adamw", lr=3e-4)
 
 
-class Devices:
-    """As many devices as the plan has ranks: what DeepSpeed asks a device mesh for."""
+class DataParallel:
+    """The groups of a plan, for DeepSpeed."""
 
     def __init__(self, size):
-        self.size_ = size
+        self.size = size
 
-    def size(self, mesh_dim=None):
-        return self.size_
-
-    def __getitem__(self, dimension):
-        return self
+    def get_data_parallel_world_size(self):
+        return self.size
 
 
 def accelerate(plan):
@@ -86,40 +84,40 @@ def accelerate(plan):
     return found, wanted
 
 
-def nemo(plan):
-    import fiddle
-    import nemo_run
-    from megatron.core.distributed import DistributedDataParallelConfig
-    from megatron.core.optimizer import OptimizerConfig
-    from nemo.lightning import MegatronMixedPrecision, MegatronOptimizerModule, MegatronStrategy, Trainer
-    from nemo_run.cli.lazy import LazyEntrypoint
+def parameters(package, file, name):
+    """Names of the parameters of a class, or of the fields of a data class, from its source: importing it takes CUDA kernels."""
+    source = importlib.metadata.distribution(package).locate_file(file)
+    of_class = next(node for node in ast.parse(Path(source).read_text()).body if isinstance(node, ast.ClassDef) and node.name == name)
+    for node in of_class.body:
+        if isinstance(node, ast.FunctionDef) and node.name == "__init__":
+            return {argument.arg for argument in node.args.args + node.args.kwonlyargs}
+    return {node.target.id for node in of_class.body if isinstance(node, ast.AnnAssign)}
 
-    recipe = nemo_recipe(nemo_run, MegatronStrategy, Trainer, MegatronMixedPrecision, MegatronOptimizerModule, OptimizerConfig, DistributedDataParallelConfig)
-    config = LazyEntrypoint(recipe.__fn_or_cls__, factory=lambda: recipe, yaml=str(DIRECTORY / "nemo.yaml")).resolve()
-    strategy, data = config.trainer.strategy, config.data
-    found = {"tp": strategy.tensor_model_parallel_size, "pp": strategy.pipeline_model_parallel_size,
-             "dp": config.trainer.num_nodes * config.trainer.devices // strategy.tensor_model_parallel_size // strategy.pipeline_model_parallel_size,
-             "microbatch": data.micro_batch_size, "global_batch": data.global_batch_size, "layout": strategy.pipeline_model_parallel_layout,
-             "zero": strategy.ddp.use_distributed_optimizer, "precision": config.trainer.plugins.precision, "lr": config.optim.config.lr}
-    found["microbatches"] = found["global_batch"] // found["dp"] // found["microbatch"]
+
+def nemo(plan):
+    from omegaconf import OmegaConf  # what NeMo-Run loads files with
+
+    config = OmegaConf.load(DIRECTORY / "nemo.yaml")
+    strategy, data, optimizer = config.trainer.strategy, config.data, config.optim.config
+    transformer = parameters("megatron-core", "megatron/core/transformer/transformer_config.py", "TransformerConfig")
+    for keys, known in ((strategy, parameters("nemo_toolkit", "nemo/lightning/pytorch/strategies/megatron_strategy.py", "MegatronStrategy")),
+                        (config.trainer.plugins, parameters("nemo_toolkit", "nemo/lightning/pytorch/plugins/mixed_precision.py", "MegatronMixedPrecision")),
+                        (data, parameters("nemo_toolkit", "nemo/collections/llm/gpt/data/mock.py", "MockDataModule")),
+                        (strategy.ddp, parameters("megatron-core", "megatron/core/distributed/distributed_data_parallel_config.py", "DistributedDataParallelConfig")),
+                        (optimizer, parameters("megatron-core", "megatron/core/optimizer/optimizer_config.py", "OptimizerConfig")),
+                        (config.model.config, transformer)):
+        assert set(keys) <= known, set(keys) - known
+    devices = config.trainer.num_nodes * config.trainer.devices
+    data_parallel = devices // strategy.tensor_model_parallel_size // strategy.pipeline_model_parallel_size
+    found = {"tp": strategy.tensor_model_parallel_size, "pp": strategy.pipeline_model_parallel_size, "dp": data_parallel,
+             "microbatch": data.micro_batch_size, "microbatches": data.global_batch_size // data_parallel // data.micro_batch_size,
+             "global_batch": data.global_batch_size, "layout": strategy.get("pipeline_model_parallel_layout"),
+             "zero": strategy.ddp.use_distributed_optimizer, "precision": config.trainer.plugins.precision, "lr": optimizer.lr, "eps": optimizer.adam_eps}
     last = max(end for _, end in layers_of(plan)) - 1
     letter = lambda layer: "E" if layer == 0 else "L" if layer == last else "t"
     layout = "|".join("".join(letter(layer) for layer in range(*of_stage)) for of_stage in layers_of(plan))
     even = len({part.count("t") for part in layout.split("|")}) == 1
-    fiddle.build(strategy.ddp)
-    fiddle.build(config.optim.config)
-    return found, described(plan, layout=None if even else layout, zero=plan["zero1"], precision="bf16-mixed", lr=3e-4)
-
-
-def nemo_recipe(run, strategy, trainer, precision, optimizer, optimizer_config, ddp):
-    """The parts of NeMo's recipes for pre-training that the file changes."""
-    from nemo.collections.llm import MockDataModule, LlamaModel, Llama3Config8B, pretrain
-
-    return run.Partial(
-        pretrain, model=run.Config(LlamaModel, config=run.Config(Llama3Config8B)),
-        trainer=run.Config(trainer, strategy=run.Config(strategy, ddp=run.Config(ddp)), plugins=run.Config(precision, precision="16-mixed")),
-        data=run.Config(MockDataModule, seq_length=8192, global_batch_size=512, micro_batch_size=1),
-        optim=run.Config(optimizer, config=run.Config(optimizer_config)))
+    return found, described(plan, layout=None if even else layout, zero=plan["zero1"], precision="bf16-mixed", lr=3e-4, eps=1e-8)
 
 
 def mesh(plan):
