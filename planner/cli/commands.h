@@ -13,7 +13,8 @@
 
 namespace sailor::cli {
 
-enum class Format { table, json, yaml, csv, megatron, markdown };
+// framework: a configuration of report/framework_config.h.
+enum class Format { table, json, yaml, csv, markdown, framework };
 
 // The name of Sailor's own trainer among those of frameworks.
 inline constexpr const char* kOwnTrainer = "sailor";
@@ -42,9 +43,10 @@ struct PlanCommand {
   PlanSource source;
   int top = kShownCandidates;
   Format format = Format::table;
-  std::string previous;  // file of the previous plan, or of the result that it came from; empty = none
-  std::string output;    // file for the chosen plan; empty = none
-  std::string result;    // file for the result as JSON, whatever the format; empty = none
+  std::string framework;  // name of the format, if it is Format::framework
+  std::string previous;   // file of the previous plan, or of the result that it came from; empty = none
+  std::string output;     // file for the chosen plan; empty = none
+  std::string result;     // file for the result as JSON, whatever the format; empty = none
 };
 
 // A model without a job spec.

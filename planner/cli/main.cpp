@@ -10,6 +10,7 @@
 #include "planner/cli/external.h"
 #include "planner/cli/output.h"
 #include "planner/cli/program.h"
+#include "planner/report/framework_config.h"
 #include "planner/search/pareto.h"
 #include "planner/spec/error.h"
 #include "planner/spec/text.h"
@@ -30,16 +31,23 @@ void add_parsed(CLI::App* app, const std::string& name, T& target, Parse parse, 
       ->type_name(value);
 }
 
-void add_format(CLI::App* app, Format& format, const std::vector<std::string>& names) {
+// `framework`: for verbs that also write configurations of frameworks, the name of the format.
+void add_format(CLI::App* app, Format& format, std::vector<std::string> names,
+                std::string* framework = nullptr) {
+  if (framework != nullptr)
+    for (const ConfigFormat& config : config_formats()) names.emplace_back(config.name);
   add_parsed(
       app, "--format", format,
-      [names](const std::string& text, const std::string& option) {
+      [names, framework](const std::string& text, const std::string& option) {
         if (std::find(names.begin(), names.end(), text) == names.end()) {
           throw InputError(option + ": must be " + alternatives(names) + ", is " + in_quotes(text) +
                            did_you_mean(text, names));
         }
+        if (framework != nullptr && find_config_format(text) != nullptr) {
+          *framework = text;
+          return Format::framework;
+        }
         if (text == "csv") return Format::csv;
-        if (text == "megatron") return Format::megatron;
         if (text == "markdown") return Format::markdown;
         return text == "json" ? Format::json : text == "yaml" ? Format::yaml : Format::table;
       },
@@ -166,7 +174,7 @@ CLI::App* add_plan(CLI::App& app, PlanCommand& command) {
   verb->add_option("--top", command.top, "number of candidates to show (default: 5)")
       ->type_name("K")
       ->check(within(1, 1000));
-  add_format(verb, command.format, {"table", "json", "yaml", "megatron"});
+  add_format(verb, command.format, {"table", "json", "yaml"}, &command.framework);
   add_result(verb, command.result);
   verb->add_option(
           "--previous", command.previous,

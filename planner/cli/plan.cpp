@@ -9,15 +9,13 @@
 #include "planner/cli/progress_line.h"
 #include "planner/plan/plan_json.h"
 #include "planner/report/candidate_table.h"
-#include "planner/report/megatron_flags.h"
+#include "planner/report/framework_config.h"
 #include "planner/report/stage_table.h"
 #include "planner/spec/error.h"
 #include "planner/spec/text_file.h"
 
 namespace sailor::cli {
 namespace {
-
-constexpr const char* kMegatron = "megatron-core";  // the framework of the format `megatron`
 
 void print_result(const PlanCommand& command, const PlanningInputs& inputs, const SearchResult& result) {
   if (print_data(command.format, command.result, result_json(inputs.context(), result))) return;
@@ -27,16 +25,26 @@ void print_result(const PlanCommand& command, const PlanningInputs& inputs, cons
   print("\n" + stage_table(result.candidates[0].plan, result.candidates[0].prediction));
 }
 
-// The flags of the best plan; an exit code.
-int print_megatron_flags(const PlanningInputs& inputs, const Plan& best) {
-  const MegatronFlags megatron = megatron_flags(inputs.job, best);
-  if (!megatron.why_not.empty()) {
-    diagnose(fmt::format("{}: Megatron-LM cannot run the plan: {}", inputs.job.file, megatron.why_not));
+// The best plan as the configuration of a framework; an exit code.
+int print_config(const ConfigFormat& format, const PlanningInputs& inputs, const Plan& best) {
+  const FrameworkConfig config = format.emit(inputs.job, best);
+  if (!config.why_not.empty()) {
+    diagnose(
+        fmt::format("{}: {} cannot run the plan: {}", inputs.job.file, format.framework, config.why_not));
     return kInfeasible;
   }
-  for (const std::string& note : megatron.notes) diagnose("note: " + note);
-  for (const std::string& flag : megatron.flags) print(flag + "\n");
+  for (const std::string& note : config.notes) diagnose("note: " + note);
+  print(config.text);
   return kDone;
+}
+
+// The trainer to plan for: as asked for or as in the job, if the format is for it.
+std::string trainer_of(const PlanSource& source, const ConfigFormat& format) {
+  if (!source.trainer.empty()) return format.trainer_for(source.trainer == kOwnTrainer ? "" : source.trainer);
+  if (source.job.empty()) return format.trainer_for("");
+  const std::string kind = load_job_spec(source.job).trainer.kind;
+  const std::string trainer = format.trainer_for(kind);
+  return trainer == kind ? "" : trainer;  // with the job's own description of its framework
 }
 
 // What another trainer's limits cost: the best plan of Sailor's own on the same nodes.
@@ -58,9 +66,10 @@ void compare_with_own_trainer(const PlanCommand& command, const SearchRequest& r
 }  // namespace
 
 int run_plan(const PlanCommand& command) {
-  const bool megatron = command.format == Format::megatron;
+  const ConfigFormat* format =
+      command.format == Format::framework ? find_config_format(command.framework) : nullptr;
   PlanSource source = command.source;
-  if (megatron) source.trainer = kMegatron;
+  if (format != nullptr) source.trainer = trainer_of(source, *format);
   const PlanningInputs inputs = read_inputs(source);
   SearchRequest request = request_of(source);
   request.candidates = command.top;
@@ -76,9 +85,9 @@ int run_plan(const PlanCommand& command) {
   int code = exit_code(source, result.status, result.reason);
   if (code != kDone) return code;
   const Candidate& best = result.candidates[0];
-  // Before the flags: who reads them may end early, and then so does this.
+  // Before the configuration: who reads it may end early, and then so does this.
   if (!inputs.job.trainer.own()) compare_with_own_trainer(command, request, inputs, best);
-  if (megatron) code = print_megatron_flags(inputs, best.plan);
+  if (format != nullptr) code = print_config(*format, inputs, best.plan);
   if (code == kDone && !command.output.empty()) write_file_atomically(command.output, to_json(best.plan));
   return code;
 }

@@ -1,12 +1,11 @@
 #include "planner/report/megatron_flags.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 
+#include "planner/report/uniform_plan.h"
 #include "planner/spec/model_family.h"
 
 namespace sailor {
@@ -14,37 +13,10 @@ namespace {
 
 // Why Megatron-LM cannot express it, or nothing.
 std::string obstacle(const JobSpec& job, const Plan& plan) {
-  if (job.training.lora) return "it trains adapters (LoRA)";
-  const PlanPipeline& first = plan.pipelines.at(0);
-  for (const PlanPipeline& pipeline : plan.pipelines) {
-    if (pipeline.stages.size() != first.stages.size())
-      return "its pipelines have different numbers of stages";
-    if (pipeline.microbatches != first.microbatches)
-      return "its pipelines take different numbers of microbatches";
-    for (size_t i = 0; i < first.stages.size(); ++i) {
-      const PlanStage &stage = pipeline.stages[i], &like = first.stages[i];
-      if (stage.shape.tp != first.stages[0].shape.tp)
-        return "its stages have different tensor-parallel degrees";
-      if (stage.first_layer != like.first_layer || stage.end_layer != like.end_layer)
-        return "its pipelines cut the layers differently";
-      if (stage.recompute != first.stages[0].recompute) return "only some of its stages recompute";
-    }
-  }
-  const int64_t round = static_cast<int64_t>(plan.microbatch) * static_cast<int64_t>(plan.pipelines.size());
-  if (plan.global_batch % round != 0)
-    return fmt::format("its global batch of {} is not a multiple of {} pipelines x microbatches of {}",
-                       plan.global_batch, plan.pipelines.size(), plan.microbatch);
+  if (std::string why_not = uniform_obstacle(job, plan); !why_not.empty()) return why_not;
   if (const PrecisionKind& precision = kind_of(job.training.precision); precision.megatron_flag == nullptr)
     return fmt::format("it has no {}", precision.name);
   return "";
-}
-
-// Transformer blocks of each entry of a pipeline: without embedding and head.
-std::vector<int> blocks_of(const JobSpec& job, const PlanPipeline& pipeline) {
-  std::vector<int> blocks;
-  for (const PlanStage& stage : pipeline.stages)
-    blocks.push_back(std::min(stage.end_layer, job.model.layers + 1) - std::max(stage.first_layer, 1));
-  return blocks;
 }
 
 // Every entry by its letters: E embedding, t block, L head.
@@ -56,8 +28,8 @@ std::string layout_text(const std::vector<int>& blocks) {
 }
 
 // How the blocks are cut into stages; says nothing where Megatron-LM's even cut is the plan's.
-void add_cut(const JobSpec& job, const Plan& plan, std::vector<std::string>& flags) {
-  const std::vector<int> blocks = blocks_of(job, plan.pipelines[0]);
+void add_cut(const UniformPlan& plan, std::vector<std::string>& flags) {
+  const std::vector<int>& blocks = plan.blocks;
   const auto equal = [&](size_t from, size_t to) {
     return std::all_of(blocks.begin() + static_cast<std::ptrdiff_t>(from),
                        blocks.begin() + static_cast<std::ptrdiff_t>(to),
@@ -144,34 +116,6 @@ std::string add_model(const ModelSpec& model, std::vector<std::string>& flags) {
   return "";
 }
 
-// Which nodes in which order, so that every stage is on its own GPUs: only where stages differ in type.
-void add_node_order(const Plan& plan, MegatronFlags& out) {
-  std::set<std::string> types;
-  for (size_t i = 0; i < plan.pipelines[0].stages.size(); ++i)
-    for (const PlanPipeline& pipeline : plan.pipelines) {
-      types.insert(pipeline.stages[i].gpu_type);
-      if (pipeline.stages[i].gpu_type == plan.pipelines[0].stages[i].gpu_type) continue;
-      out.notes.emplace_back(
-          "replicas of one stage are on different GPU types: start every rank on its GPU (`sailor launch`)");
-      return;
-    }
-  if (types.size() < 2) return;
-  std::vector<std::string> order;
-  for (int i = 0; i < num_groups(plan, plan.pipelines[0]); ++i)
-    for (const PlanPipeline& pipeline : plan.pipelines) {
-      const std::string& node = pipeline.stages[static_cast<size_t>(i)].node;
-      if (!order.empty() && order.back() == node) continue;
-      if (std::find(order.begin(), order.end(), node) != order.end()) {
-        out.notes.push_back(fmt::format(
-            "the order of ranks comes back to node {}: start every rank on its GPU (`sailor launch`)", node));
-        return;
-      }
-      order.push_back(node);
-    }
-  out.notes.push_back(fmt::format("stages are on different GPU types: start the nodes in this order: {}",
-                                  fmt::join(order, " ")));
-}
-
 void add_precision(const TrainingSpec& training, std::vector<std::string>& flags) {
   const PrecisionKind& kind = kind_of(training.precision);
   if (const std::string flag = kind.megatron_flag; !flag.empty()) flags.push_back(flag);
@@ -189,19 +133,19 @@ MegatronFlags megatron_flags(const JobSpec& whole, const Plan& plan) {
   MegatronFlags out;
   out.why_not = obstacle(job, plan);
   if (!out.why_not.empty()) return out;
-  add_node_order(plan, out);
-  const PlanStage& stage = plan.pipelines[0].stages[0];
-  out.flags = {fmt::format("--tensor-model-parallel-size {}", stage.shape.tp),
-               fmt::format("--pipeline-model-parallel-size {}", num_groups(plan, plan.pipelines[0]))};
-  add_cut(job, plan, out.flags);
+  if (const std::string note = node_order_note(plan); !note.empty()) out.notes.push_back(note);
+  const UniformPlan uniform = uniform_plan(job, plan);
+  out.flags = {fmt::format("--tensor-model-parallel-size {}", uniform.tensor),
+               fmt::format("--pipeline-model-parallel-size {}", uniform.pipeline)};
+  add_cut(uniform, out.flags);
   out.flags.push_back(fmt::format("--micro-batch-size {}", plan.microbatch));
   out.flags.push_back(fmt::format("--global-batch-size {}", plan.global_batch));
   if (shards_optimizer(plan.zero)) out.flags.emplace_back("--use-distributed-optimizer");
-  if (stage.recompute == Recompute::full) {
+  if (uniform.recompute == Recompute::full) {
     out.flags.emplace_back("--recompute-granularity full");
     out.flags.emplace_back("--recompute-method uniform");
     out.flags.emplace_back("--recompute-num-layers 1");
-  } else if (stage.recompute == Recompute::selective) {
+  } else if (uniform.recompute == Recompute::selective) {
     out.flags.emplace_back("--recompute-granularity selective");
   }
   add_precision(job.training, out.flags);
@@ -209,8 +153,7 @@ MegatronFlags megatron_flags(const JobSpec& whole, const Plan& plan) {
   if (std::string why_not = add_model(job.model, out.flags); !why_not.empty()) return {why_not, {}, {}};
   out.notes.insert(out.notes.begin(),
                    fmt::format("start {} ranks: tensor-parallel {} x data-parallel {} x pipeline-parallel {}",
-                               num_ranks(plan), stage.shape.tp, plan.pipelines.size(),
-                               num_groups(plan, plan.pipelines[0])));
+                               uniform.ranks(), uniform.tensor, uniform.data, uniform.pipeline));
   return out;
 }
 

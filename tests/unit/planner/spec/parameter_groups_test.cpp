@@ -6,6 +6,7 @@
 #include "planner/spec/job_spec.h"
 #include "planner/spec/lora_parameters.h"
 #include "planner/spec/model_family.h"
+#include "tests/unit/planner/error_of.h"
 #include "tests/unit/planner/scratch.h"
 
 namespace sailor {

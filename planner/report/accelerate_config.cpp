@@ -1,0 +1,53 @@
+#include <fmt/format.h>
+
+#include "planner/report/framework_config.h"
+#include "planner/report/uniform_plan.h"
+
+namespace sailor {
+namespace {
+
+std::string accelerate_obstacle(const UniformPlan& plan, const EvenNodes& nodes) {
+  if (plan.splits_model()) return "its launcher starts no tensor- or pipeline-parallel ranks for such plans";
+  if (plan.recompute != Recompute::none) return "its configuration cannot ask for recomputation";
+  if (plan.precision == Precision::fp64) return "it has no fp64";
+  if (nodes.placed && nodes.nodes == 0)
+    return "its launcher starts as many ranks on every node, and the plan does not (`sailor launch` can)";
+  return "";
+}
+
+}  // namespace
+
+FrameworkConfig accelerate_config(const JobSpec& whole, const Plan& of) {
+  const JobSpec job = job_under(of, whole);
+  if (std::string why_not = uniform_obstacle(job, of); !why_not.empty()) return {why_not, "", {}};
+  const UniformPlan plan = uniform_plan(job, of);
+  const EvenNodes nodes = even_nodes(of);
+  FrameworkConfig out;
+  out.why_not = accelerate_obstacle(plan, nodes);
+  if (!out.why_not.empty()) return out;
+  const bool deepspeed = shards_optimizer(plan.zero);
+  const std::string precision = plan.precision == Precision::fp32 ? "'no'" : to_string(plan.precision);
+  out.text = fmt::format("compute_environment: LOCAL_MACHINE\ndistributed_type: {}\n", deepspeed ? "DEEPSPEED"
+                                                                                       : plan.ranks() > 1
+                                                                                           ? "MULTI_GPU"
+                                                                                           : "'NO'");
+  if (deepspeed) {
+    out.text += fmt::format("deepspeed_config:\n  gradient_accumulation_steps: {}\n", plan.microbatches);
+    if (job.training.clip_grad_norm)
+      out.text += fmt::format("  gradient_clipping: {}\n", real_text(*job.training.clip_grad_norm));
+    out.text +=
+        fmt::format("  offload_optimizer_device: none\n  offload_param_device: none\n  zero_stage: {}\n",
+                    static_cast<int>(plan.zero));
+  }
+  out.text += fmt::format("mixed_precision: {}\nnum_processes: {}\n", precision, plan.ranks());
+  if (nodes.nodes > 0) out.text += fmt::format("num_machines: {}\n", nodes.nodes);
+  out.notes = {
+      fmt::format("load batches of {} sequences per process, and start with `accelerate launch "
+                  "--gradient_accumulation_steps {}`",
+                  plan.microbatch, plan.microbatches)};
+  if (nodes.nodes > 1)
+    out.notes.emplace_back("on every node add --machine_rank, --main_process_ip and --main_process_port");
+  return out;
+}
+
+}  // namespace sailor

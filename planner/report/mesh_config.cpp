@@ -1,0 +1,46 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "planner/plan/rank_layout.h"
+#include "planner/report/framework_config.h"
+#include "planner/report/uniform_plan.h"
+#include "planner/spec/framework_style.h"
+
+namespace sailor {
+
+FrameworkConfig mesh_config(const JobSpec& whole, const Plan& of) {
+  using Json = nlohmann::ordered_json;
+  const JobSpec job = job_under(of, whole);
+  if (std::string why_not = uniform_obstacle(job, of); !why_not.empty()) return {why_not, "", {}};
+  const UniformPlan plan = uniform_plan(job, of);
+  const bool by_stages =
+      !job.trainer.own() && framework_of_trainer(job).rank_order == FrameworkStyle::RankOrder::stages;
+  // A mesh numbers ranks with its last dimension running fastest, as both orders of ranks do.
+  Json config = {{"device_type", "cuda"}};
+  config["mesh_shape"] =
+      by_stages ? Json{plan.pipeline, plan.data, plan.tensor} : Json{plan.data, plan.pipeline, plan.tensor};
+  config["mesh_dim_names"] = by_stages ? Json{"pp", "dp", "tp"} : Json{"dp", "pp", "tp"};
+  config["microbatch"] = plan.microbatch;
+  config["microbatches"] = plan.microbatches;
+  config["global_batch"] = plan.global_batch;
+  config["layers"] = plan.layers;
+  config["interleave"] = plan.interleave;
+  config["zero_stage"] = static_cast<int>(plan.zero);
+  config["recompute"] = to_string(plan.recompute);
+  config["precision"] = to_string(plan.precision);
+  std::vector<RankSlot> slots = RankLayout(of).slots();
+  if (by_stages)
+    std::stable_sort(slots.begin(), slots.end(),
+                     [](const RankSlot& a, const RankSlot& b) { return a.stage < b.stage; });
+  config["ranks"] = Json::array();
+  for (const RankSlot& slot : slots) {
+    Json rank = {{"pipeline", slot.pipeline}, {"stage", slot.stage}, {"tp_rank", slot.tp_rank}};
+    if (slot.gpu >= 0) rank.update({{"node", slot.node}, {"gpu", slot.gpu}});
+    config["ranks"].push_back(rank);
+  }
+  return {"", config.dump(2) + "\n", {fmt::format("start {} ranks, as `ranks` has them", plan.ranks())}};
+}
+
+}  // namespace sailor

@@ -1,0 +1,94 @@
+#include "planner/report/uniform_plan.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+#include "planner/plan/rank_layout.h"
+#include "planner/spec/framework_style.h"
+
+namespace sailor {
+
+std::string uniform_obstacle(const JobSpec& job, const Plan& plan) {
+  if (job.training.lora) return "it trains adapters (LoRA)";
+  const PlanPipeline& first = plan.pipelines.at(0);
+  for (const PlanPipeline& pipeline : plan.pipelines) {
+    if (pipeline.stages.size() != first.stages.size())
+      return "its pipelines have different numbers of stages";
+    if (pipeline.microbatches != first.microbatches)
+      return "its pipelines take different numbers of microbatches";
+    for (size_t i = 0; i < first.stages.size(); ++i) {
+      const PlanStage &stage = pipeline.stages[i], &like = first.stages[i];
+      if (stage.shape.tp != first.stages[0].shape.tp)
+        return "its stages have different tensor-parallel degrees";
+      if (stage.first_layer != like.first_layer || stage.end_layer != like.end_layer)
+        return "its pipelines cut the layers differently";
+      if (stage.recompute != first.stages[0].recompute) return "only some of its stages recompute";
+    }
+  }
+  const int64_t round = static_cast<int64_t>(plan.microbatch) * static_cast<int64_t>(plan.pipelines.size());
+  if (plan.global_batch % round != 0)
+    return fmt::format("its global batch of {} is not a multiple of {} pipelines x microbatches of {}",
+                       plan.global_batch, plan.pipelines.size(), plan.microbatch);
+  return "";
+}
+
+UniformPlan uniform_plan(const JobSpec& job, const Plan& plan) {
+  const PlanPipeline& first = plan.pipelines.at(0);
+  UniformPlan out;
+  out.tensor = first.stages.at(0).shape.tp;
+  out.data = static_cast<int>(plan.pipelines.size());
+  out.pipeline = num_groups(plan, first);
+  out.interleave = plan.interleave;
+  for (const PlanStage& stage : first.stages) {
+    out.layers.emplace_back(stage.first_layer, stage.end_layer);
+    out.blocks.push_back(std::min(stage.end_layer, job.model.layers + 1) - std::max(stage.first_layer, 1));
+  }
+  out.microbatch = plan.microbatch;
+  out.microbatches = first.microbatches;
+  out.global_batch = plan.global_batch;
+  out.zero = job.trainer.own() ? plan.zero : std::max(plan.zero, framework_of_trainer(job).zero);
+  out.recompute = first.stages[0].recompute;
+  out.precision = precision_of(plan, job);
+  return out;
+}
+
+std::string node_order_note(const Plan& plan) {
+  std::set<std::string> types;
+  for (size_t i = 0; i < plan.pipelines[0].stages.size(); ++i)
+    for (const PlanPipeline& pipeline : plan.pipelines) {
+      types.insert(pipeline.stages[i].gpu_type);
+      if (pipeline.stages[i].gpu_type != plan.pipelines[0].stages[i].gpu_type)
+        return "replicas of one stage are on different GPU types: start every rank on its GPU (`sailor "
+               "launch`)";
+    }
+  if (types.size() < 2) return "";
+  std::vector<std::string> order;
+  for (int i = 0; i < num_groups(plan, plan.pipelines[0]); ++i)
+    for (const PlanPipeline& pipeline : plan.pipelines) {
+      const std::string& node = pipeline.stages[static_cast<size_t>(i)].node;
+      if (!order.empty() && order.back() == node) continue;
+      if (std::find(order.begin(), order.end(), node) != order.end())
+        return fmt::format(
+            "the order of ranks comes back to node {}: start every rank on its GPU (`sailor launch`)", node);
+      order.push_back(node);
+    }
+  return fmt::format("stages are on different GPU types: start the nodes in this order: {}",
+                     fmt::join(order, " "));
+}
+
+EvenNodes even_nodes(const Plan& plan) {
+  const RankLayout layout(plan);
+  EvenNodes out;
+  for (const std::string& node : layout.nodes()) {
+    if (node.empty()) return {};
+    const int ranks = static_cast<int>(layout.ranks_on(node).size());
+    if (out.nodes > 0 && ranks != out.ranks) return {0, 0, true};
+    out = {out.nodes + 1, ranks, true};
+  }
+  return out;
+}
+
+}  // namespace sailor

@@ -1,0 +1,51 @@
+// A uniform plan as frameworks that run no others see it: degrees of parallelism, one cut of the layers, and
+// the microbatches of every pipeline. What the emitters of configurations (framework_config.h) read. Plain
+// value type; the functions are pure.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "planner/plan/plan.h"
+#include "planner/spec/job_spec.h"
+
+namespace sailor {
+
+struct UniformPlan {
+  int tensor = 1, data = 1, pipeline = 1;   // degrees; context parallelism is not planned
+  int interleave = 1;                       // chunks of every group of GPUs
+  std::vector<std::pair<int, int>> layers;  // half-open ranges of the stages, or chunks in their order
+  std::vector<int> blocks;                  // transformer blocks of each: without embedding and head
+  int microbatch = 1;                       // sequences
+  int microbatches = 1;                     // of every pipeline, per iteration
+  int64_t global_batch = 1;                 // = microbatch x microbatches x data
+  Zero zero = Zero::none;                   // also if the framework always shards
+  Recompute recompute = Recompute::none;
+  Precision precision = Precision::fp32;
+
+  int ranks() const { return tensor * data * pipeline; }
+  bool splits_model() const { return tensor > 1 || pipeline > 1; }
+  // Sequences of a rank per iteration.
+  int64_t local_batch() const { return static_cast<int64_t>(microbatch) * microbatches; }
+};
+
+// Why no framework of uniform plans can run it, in a few words, or nothing.
+std::string uniform_obstacle(const JobSpec& job, const Plan& plan);
+
+// Requires a plan without uniform_obstacle().
+UniformPlan uniform_plan(const JobSpec& job, const Plan& plan);
+
+// Which nodes in which order, so that frameworks that number ranks TP, then pipelines, then stages have every
+// stage on its own GPUs: one line where stages differ in type, else nothing.
+std::string node_order_note(const Plan& plan);
+
+// Nodes and the ranks of each, for launchers that start as many on every node.
+struct EvenNodes {
+  int nodes = 0;  // 0: the plan is not placed, or its nodes have different numbers of ranks
+  int ranks = 0;  // of each
+  bool placed = false;
+};
+EvenNodes even_nodes(const Plan& plan);
+
+}  // namespace sailor

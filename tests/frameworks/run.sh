@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# Loads the configurations that `sailor plan --format` writes with the frameworks' own loaders, and compares them with the plans. Exit 77 =
+# skipped, with the reason.
+set -euo pipefail
+
+usage() {
+  cat <<'USAGE'
+usage: tests/frameworks/run.sh [--install] BIN_DIR
+
+The frameworks are in a virtual environment: $SAILOR_FRAMEWORKS_VENV, default $XDG_CACHE_HOME/sailor/frameworks. --install makes it (0.7 GB;
+PyTorch is that of tests/libtorch_2_11.sh). Frameworks that are not in it are skipped.
+USAGE
+}
+
+install=false
+case ${1:-} in
+  -h | --help) usage; exit 0 ;;
+  --install) install=true; shift ;;
+esac
+(($# == 1)) || { usage >&2; exit 2; }
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+bin=$(cd "$1" && pwd)
+venv=${SAILOR_FRAMEWORKS_VENV:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/sailor/frameworks}
+skip() { echo "skipped: $*"; exit 77; }
+
+if $install; then
+  python3 -m venv "$venv"
+  "$venv/bin/pip" install -q wheel setuptools -r "$here/requirements.txt"
+  # Only their loaders are used: not all that they depend on.
+  DS_BUILD_OPS=0 "$venv/bin/pip" install -q --no-deps --no-build-isolation -r "$here/frameworks.txt"
+fi
+[[ -x $venv/bin/python ]] || skip "no frameworks in $venv (tests/frameworks/run.sh --install BIN_DIR)"
+torch=$("$here/../libtorch_2_11.sh" --python) || skip "PyTorch: $torch"
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+export SAILOR_CONFIG=$work/site.yaml PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$torch CUDA_VISIBLE_DEVICES="" DS_ACCELERATOR=cpu
+echo 'sailor_site: 1' > site.yaml
+settings='precision: bf16, steps: 10000, clip_grad_norm: 1, optimizer: {name: adamw, lr: 3.0e-4}, schedule: {name: cosine, warmup_steps: 100}'
+llama='family: llama, heads: 32, kv_heads: 8, sequence: 4096, vocabulary: 128256'
+printf 'model: {%s, layers: 32, hidden: 4096, feed_forward: 14336}\ntraining: {global_batch: 256, %s}\n' "$llama" "$settings" > large.yaml
+printf 'model: {%s, layers: 16, hidden: 1024}\ntraining: {global_batch: 256, %s}\n' "$llama" "$settings" > small.yaml
+
+# check LARGE GPUS: plans for the job LARGE, and for the small one where the model is not split, on nodes of 4 GPUs.
+check() {
+  printf 'sailor_snapshot: 1\nnodes: [{name: a, count: %d, zone: here, gpu_type: A100-40, gpus: 4}]\n' $(($2 / 4)) > cluster.yaml
+  emit "$1" torchtitan toml
+  emit small.yaml deepspeed json
+  emit small.yaml accelerate yaml
+  emit "$1" nemo yaml
+  emit "$1" mesh json --trainer megatron-core
+  "$venv/bin/python" "$here/check.py" "$work" 2> check.log || {
+    local code=$?
+    [[ $code == 77 ]] || cat check.log
+    exit "$code"
+  }
+}
+# emit JOB FORMAT SUFFIX [OPTION...]
+emit() {
+  "$bin/sailor" plan "$1" --cluster cluster.yaml --format "$2" -o "$2.plan.json" --effort 2 "${@:4}" > "$2.$3" 2> emit.log || { cat emit.log; exit 1; }
+}
+check large.yaml 16
+check small.yaml 8

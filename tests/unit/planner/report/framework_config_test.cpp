@@ -1,0 +1,222 @@
+#include "planner/report/framework_config.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "planner/spec/text.h"
+#include "tests/unit/planner/instance.h"
+
+namespace sailor {
+namespace {
+
+// The value of a key of TOML or YAML, wherever it is.
+std::string value_of(const std::string& text, const std::string& key) {
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) {
+    const size_t from = line.find_first_not_of(' ');
+    for (const std::string& mark : {key + " = ", key + ": "})
+      if (from != std::string::npos && line.compare(from, mark.size(), mark) == 0)
+        return line.substr(from + mark.size());
+  }
+  return "absent";
+}
+
+class FrameworkConfigs : public testing::Test {
+ protected:
+  FrameworkConfigs() : in_(test::empty_instance(8, 16)) {
+    in_.add_type("fast", 0.01, 4'000'000'000, 4);
+    in_.job.training.precision = Precision::bf16;
+    in_.job.training.steps = 100;
+    in_.job.training.optimizer.lr = 0.001;
+    in_.job.training.clip_grad_norm = 2;
+  }
+  // Equal pipelines of these stages.
+  Plan plan(int pipelines, const std::vector<test::StageSpec>& stages, int microbatch = 1) const {
+    Plan plan = test::make_plan(in_, microbatch, std::vector(static_cast<size_t>(pipelines), stages));
+    if (pipelines > 1) plan.zero = Zero::optimizer;
+    return plan;
+  }
+  Plan split() const { return plan(2, {{0, 6, "fast", 2}, {6, 10, "fast", 2}}); }
+  Plan whole() const { return plan(4, {{0, 10, "fast", 1}}, 2); }
+
+  test::Instance in_;
+};
+
+TEST_F(FrameworkConfigs, TorchTitanHasThePlan) {
+  const FrameworkConfig out = torchtitan_config(in_.job, split());
+  ASSERT_EQ(out.why_not, "");
+  for (const auto& [key, value] :
+       std::map<std::string, std::string>{{"tensor_parallel_degree", "2"},
+                                          {"pipeline_parallel_degree", "2"},
+                                          {"data_parallel_shard_degree", "2"},
+                                          {"data_parallel_replicate_degree", "1"},
+                                          {"context_parallel_degree", "1"},
+                                          {"pipeline_parallel_schedule", "\"1F1B\""},
+                                          {"pipeline_parallel_microbatch_size", "1"},
+                                          {"local_batch_size", "8"},
+                                          {"global_batch_size", "16"},
+                                          {"steps", "100"},
+                                          {"max_norm", "2.0"},
+                                          {"lr", "0.001"},
+                                          {"mixed_precision_param", "\"bfloat16\""},
+                                          {"mode", "\"none\""},
+                                          {"decay_ratio", "0.0"}})
+    EXPECT_EQ(value_of(out.text, key), value) << key;
+  EXPECT_NE(out.text.find("[\"tok_embeddings\", \"layers.0\", \"layers.1\", \"layers.2\", \"layers.3\", "
+                          "\"layers.4\"],\n    [\"layers.5\", \"layers.6\", \"layers.7\", \"norm\", "
+                          "\"output\"],\n"),
+            std::string::npos)
+      << out.text;
+}
+
+TEST_F(FrameworkConfigs, TorchTitanAccumulatesWithoutStages) {
+  const FrameworkConfig out = torchtitan_config(in_.job, whole());
+  EXPECT_EQ(value_of(out.text, "local_batch_size"), "2");
+  EXPECT_EQ(value_of(out.text, "global_batch_size"), "16");
+  EXPECT_EQ(out.text.find("pipeline_parallel_schedule"), std::string::npos);
+}
+
+TEST_F(FrameworkConfigs, TorchTitanInterleavesAndRecomputes) {
+  Plan of = plan(2, {{0, 3, "fast", 1}, {3, 5, "fast", 1}, {5, 7, "fast", 1}, {7, 10, "fast", 1}});
+  of.interleave = 2;
+  for (PlanPipeline& pipeline : of.pipelines)
+    for (PlanStage& stage : pipeline.stages) stage.recompute = Recompute::full;
+  const FrameworkConfig out = torchtitan_config(in_.job, of);
+  EXPECT_EQ(value_of(out.text, "pipeline_parallel_schedule"), "\"Interleaved1F1B\"");
+  EXPECT_EQ(value_of(out.text, "pipeline_parallel_degree"), "2");
+  EXPECT_EQ(value_of(out.text, "mode"), "\"full\"");
+}
+
+TEST_F(FrameworkConfigs, TorchTitanSaysWhatItCannotRun) {
+  const auto why = [&](const Plan& plan) {
+    const FrameworkConfig out = torchtitan_config(in_.job, plan);
+    EXPECT_EQ(out.text, "");
+    return out.why_not;
+  };
+  Plan whole_states = split();
+  whole_states.zero = Zero::none;
+  EXPECT_EQ(why(whole_states),
+            "it keeps whole optimizer states only without tensor and pipeline parallelism");
+  EXPECT_EQ(why(plan(1, {{0, 10, "fast", 2}})),
+            "it trains a single pipeline with tensor or pipeline parallelism in fp32 only");
+  EXPECT_EQ(why(plan(8, {{0, 3, "fast", 1}, {3, 5, "fast", 1}, {5, 10, "fast", 1}})),
+            "its 1F1B needs as many microbatches as stages: 2 microbatches, 3 stages");
+  Plan selective = split();
+  for (PlanPipeline& pipeline : selective.pipelines)
+    for (PlanStage& stage : pipeline.stages) stage.recompute = Recompute::selective;
+  EXPECT_EQ(why(selective), "it cannot recompute the inside of attention alone");
+  EXPECT_EQ(why(test::make_plan(in_, 1, {{{0, 5, "fast", 2}, {5, 10, "fast", 1}}})),
+            "its stages have different tensor-parallel degrees");
+  in_.job.training.precision = Precision::fp16;
+  EXPECT_EQ(why(split()), "it has no fp16");
+}
+
+TEST_F(FrameworkConfigs, DeepSpeedHasThePlan) {
+  in_.job.training.precision = Precision::fp16;
+  const FrameworkConfig out = deepspeed_config(in_.job, whole());
+  ASSERT_EQ(out.why_not, "");
+  const nlohmann::json config = nlohmann::json::parse(out.text);
+  EXPECT_EQ(config.at("train_batch_size"), 16);
+  EXPECT_EQ(config.at("train_micro_batch_size_per_gpu"), 2);
+  EXPECT_EQ(config.at("gradient_accumulation_steps"), 2);
+  EXPECT_EQ(config.at("zero_optimization").at("stage"), 1);
+  EXPECT_EQ(config.at("fp16").at("initial_scale_power"), 16);
+  EXPECT_FALSE(config.contains("bf16"));
+  EXPECT_EQ(config.at("gradient_clipping"), 2);
+  EXPECT_EQ(config.at("optimizer").at("params").at("lr"), 0.001);
+  EXPECT_EQ(deepspeed_config(in_.job, split()).why_not,
+            "its configuration has no tensor and pipeline parallelism");
+}
+
+TEST_F(FrameworkConfigs, AccelerateHasThePlan) {
+  Plan of = whole();
+  const FrameworkConfig sharded = accelerate_config(in_.job, of);
+  EXPECT_EQ(value_of(sharded.text, "distributed_type"), "DEEPSPEED");
+  EXPECT_EQ(value_of(sharded.text, "zero_stage"), "1");
+  EXPECT_EQ(value_of(sharded.text, "gradient_accumulation_steps"), "2");
+  EXPECT_EQ(value_of(sharded.text, "num_machines"), "absent") << "not placed";
+  of.zero = Zero::none;
+  for (size_t i = 0; i < 4; ++i) {
+    PlanStage& stage = of.pipelines[i].stages[0];
+    stage.node = i < 2 ? "a" : "b";
+    stage.gpus = {static_cast<int>(i % 2)};
+  }
+  const FrameworkConfig plain = accelerate_config(in_.job, of);
+  EXPECT_EQ(value_of(plain.text, "distributed_type"), "MULTI_GPU");
+  EXPECT_EQ(value_of(plain.text, "mixed_precision"), "bf16");
+  EXPECT_EQ(value_of(plain.text, "num_processes"), "4");
+  EXPECT_EQ(value_of(plain.text, "num_machines"), "2");
+  of.pipelines[1].stages[0].node = "b";
+  EXPECT_EQ(accelerate_config(in_.job, of).why_not,
+            "its launcher starts as many ranks on every node, and the plan does not (`sailor launch` can)");
+}
+
+TEST_F(FrameworkConfigs, NemoHasThePlan) {
+  const FrameworkConfig out = nemo_config(in_.job, split());
+  ASSERT_EQ(out.why_not, "");
+  for (const auto& [key, value] :
+       std::map<std::string, std::string>{{"tensor_model_parallel_size", "2"},
+                                          {"pipeline_model_parallel_size", "2"},
+                                          {"virtual_pipeline_model_parallel_size", "null"},
+                                          {"pipeline_model_parallel_layout", "\"Ettttt|tttL\""},
+                                          {"micro_batch_size", "1"},
+                                          {"global_batch_size", "16"},
+                                          {"use_distributed_optimizer", "true"},
+                                          {"precision", "bf16-mixed"},
+                                          {"clip_grad", "2.0"}})
+    EXPECT_EQ(value_of(out.text, key), value) << key;
+  const FrameworkConfig even = nemo_config(in_.job, plan(2, {{0, 5, "fast", 2}, {5, 10, "fast", 2}}));
+  EXPECT_EQ(value_of(even.text, "pipeline_model_parallel_layout"), "absent");
+  in_.job.training.precision = Precision::fp16;
+  EXPECT_EQ(nemo_config(in_.job, split()).why_not,
+            "a recipe's precision is bf16, and its YAML cannot change that to fp16");
+}
+
+TEST_F(FrameworkConfigs, MeshNumbersRanksAsTheFrameworkDoes) {
+  const nlohmann::json by_pipelines = nlohmann::json::parse(mesh_config(in_.job, split()).text);
+  in_.job.trainer.kind = "megatron-core";
+  const nlohmann::json by_stages = nlohmann::json::parse(mesh_config(in_.job, split()).text);
+  EXPECT_EQ(by_pipelines.at("mesh_dim_names"), nlohmann::json({"dp", "pp", "tp"}));
+  EXPECT_EQ(by_stages.at("mesh_dim_names"), nlohmann::json({"pp", "dp", "tp"}));
+  for (const nlohmann::json* mesh : {&by_pipelines, &by_stages}) {
+    EXPECT_EQ(mesh->at("mesh_shape"), nlohmann::json({2, 2, 2}));
+    EXPECT_EQ(mesh->at("layers"), nlohmann::json({{0, 6}, {6, 10}}));
+    EXPECT_EQ(mesh->at("microbatches"), 8);
+    EXPECT_EQ(mesh->at("precision"), "bf16");
+    EXPECT_EQ(mesh->at("zero_stage"), 1);
+    // A rank's coordinates: the last dimension of a mesh runs fastest.
+    for (size_t rank = 0; rank < 8; ++rank)
+      for (size_t i = 0; i < 3; ++i) {
+        const std::string dimension = mesh->at("mesh_dim_names").at(i);
+        const char* place = dimension == "dp" ? "pipeline" : dimension == "pp" ? "stage" : "tp_rank";
+        EXPECT_EQ(mesh->at("ranks").at(rank).at(place), rank >> (2 - i) & 1) << rank << " " << dimension;
+      }
+  }
+}
+
+TEST_F(FrameworkConfigs, SaysWhichSettingsAreMissing) {
+  in_.job.training.z_loss = 0.001;
+  in_.job.training.optimizer.name = "muon";
+  EXPECT_EQ(deepspeed_config(in_.job, whole()).notes.back(),
+            "the file does not have these keys of `training`: optimizer, z_loss");
+}
+
+TEST(ConfigFormats, NumbersHaveFractions) {
+  EXPECT_EQ(real_text(1e-8), "1.0e-08");
+  EXPECT_EQ(real_text(1.5e-5), "1.5e-05");
+  EXPECT_EQ(real_text(2), "2.0");
+  EXPECT_EQ(real_text(0.25), "0.25");
+}
+
+TEST(ConfigFormats, KeepTrainersThatTheyAreFor) {
+  EXPECT_EQ(find_config_format("torchtitan")->trainer_for("deepspeed"), "torchtitan");
+  EXPECT_EQ(find_config_format("accelerate")->trainer_for("deepspeed"), "deepspeed");
+  EXPECT_EQ(find_config_format("mesh")->trainer_for("mine"), "mine");
+  EXPECT_EQ(find_config_format("mesh")->trainer_for(""), "torchrun");
+  EXPECT_EQ(find_config_format("table"), nullptr);
+}
+
+}  // namespace
+}  // namespace sailor
