@@ -23,6 +23,8 @@ const char* to_string(PlanFeature feature) {
       return "zero1";
     case PlanFeature::interleave:
       return "interleave";
+    case PlanFeature::sequence_parallel:
+      return "sequence-parallel";
     case PlanFeature::selective_recompute:
       return "selective";
   }
@@ -60,13 +62,15 @@ PlanFeatures all_plan_features() {
 }
 
 PlanFeatures predictable_features() {
-  PlanFeatures features = all_plan_features();
+  PlanFeatures features = trainable_features();
   features.insert(PlanFeature::selective_recompute);
   return features;
 }
 
 PlanFeatures trainable_features() {
-  return all_plan_features();
+  PlanFeatures features = all_plan_features();
+  features.insert(PlanFeature::sequence_parallel);
+  return features;
 }
 
 std::span<const Zero> zero_degrees(const PlanFeatures& features, int replicas) {

@@ -5,7 +5,9 @@
 //     recompute       a stage computes activations again in the backward instead of keeping them
 //     zero1           the replicas of a stage share its optimizer states
 //     interleave      a group of GPUs holds several chunks of the model (interleaved 1F1B)
-// and what plans that others have run may have besides, and the planner never offers:
+// and what the planner never offers: given plans may have
+//     sequence-parallel  stages with tensor parallelism split the tokens outside of it (sequence parallelism)
+// and plans that others have run may have
 //     selective       a stage computes the inside of attention again, and keeps the rest
 // Pure and thread-safe.
 #pragma once
@@ -18,7 +20,15 @@
 
 namespace sailor {
 
-enum class PlanFeature { unlike_cuts, unlike_shares, recompute, zero1, interleave, selective_recompute };
+enum class PlanFeature {
+  unlike_cuts,
+  unlike_shares,
+  recompute,
+  zero1,
+  interleave,
+  sequence_parallel,
+  selective_recompute
+};
 using PlanFeatures = std::set<PlanFeature>;
 
 const char* to_string(PlanFeature feature);
@@ -30,7 +40,8 @@ PlanFeatures parse_plan_features(const std::string& text);
 PlanFeatures all_plan_features();
 // Features that the simulator predicts: these and more.
 PlanFeatures predictable_features();
-// Features that the trainer supports: the planner's default, and the limit for plans to be trained.
+// Features that the trainer supports, these and more: the planner's default, and the limit for plans to be
+// trained.
 PlanFeatures trainable_features();
 
 // The ZeRO degrees of a plan with these features, lowest first. One replica has nothing to shard.

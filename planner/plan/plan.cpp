@@ -30,6 +30,13 @@ std::map<std::string, std::map<std::string, int>> gpu_counts_of(const Plan& plan
   return gpus;
 }
 
+bool has_tensor_parallelism(const Plan& plan) {
+  return std::any_of(plan.pipelines.begin(), plan.pipelines.end(), [](const PlanPipeline& pipeline) {
+    return std::any_of(pipeline.stages.begin(), pipeline.stages.end(),
+                       [](const PlanStage& stage) { return stage.shape.tp > 1; });
+  });
+}
+
 int num_ranks(const Plan& plan) {
   int ranks = 0;
   for (const PlanPipeline& pipeline : plan.pipelines) {

@@ -60,6 +60,8 @@ struct Plan {
   std::vector<PlanPipeline> pipelines;
   Zero zero = Zero::none;
   int interleave = 1;
+  // Stages with a TP degree above 1 split the tokens between their tensor-parallel regions.
+  bool sequence_parallel = false;
   std::optional<Precision> precision{};  // where the job leaves it to the plan; absent = the job's
   std::optional<PlanPrediction> prediction;
 };
@@ -69,6 +71,7 @@ int num_groups(const Plan& plan, const PlanPipeline& pipeline);
 std::set<std::string> gpu_types_of(const Plan& plan);
 // Number of its GPUs by type, then zone.
 std::map<std::string, std::map<std::string, int>> gpu_counts_of(const Plan& plan);
+bool has_tensor_parallelism(const Plan& plan);
 // Number of GPUs of the plan = number of trainer ranks.
 int num_ranks(const Plan& plan);
 // Microbatches of all pipelines: ceil(global_batch / microbatch).

@@ -102,7 +102,7 @@ nlohmann::ordered_json stage_json(const PlanStage& stage) {
 
 Plan read_plan(const Field& field) {
   MapField map(field, {"sailor_plan", "model", "global_batch", "microbatch", "pipelines", "zero1", "zero",
-                       "interleave", "precision", "prediction"});
+                       "interleave", "sequence_parallel", "precision", "prediction"});
   require_version(map, "sailor_plan", 1);
   Plan plan;
   plan.model = map.required("model").text();
@@ -113,6 +113,7 @@ Plan read_plan(const Field& field) {
   if (plan.pipelines.empty()) pipelines.fail("a plan needs at least one pipeline");
   plan.zero = read_sharding(map);
   if (auto interleave = map.optional("interleave")) plan.interleave = interleave->integer<int>(1, 1024);
+  if (auto split = map.optional("sequence_parallel")) plan.sequence_parallel = split->boolean();
   if (auto precision = map.optional("precision")) plan.precision = read_precision(*precision);
   if (auto prediction = map.optional("prediction")) plan.prediction = read_prediction(*prediction);
   return plan;
@@ -177,6 +178,7 @@ std::string to_json(const Plan& plan, int indent) {
   else
     json["zero"] = to_string(plan.zero);
   json["interleave"] = plan.interleave;
+  if (plan.sequence_parallel) json["sequence_parallel"] = true;
   if (plan.precision) json["precision"] = to_string(*plan.precision);
   if (plan.prediction) {
     const PlanPrediction& prediction = *plan.prediction;

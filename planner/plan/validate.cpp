@@ -167,6 +167,8 @@ std::vector<std::string> check_plan(const Plan& plan, const JobSpec& job, const 
   if (plan.zero > zero_degrees(allowed).back())
     violations.push_back(fmt::format("{}: {} sharding is not supported by this version's trainer",
                                      short_name(plan.zero), to_string(plan.zero)));
+  if (plan.sequence_parallel && !allowed.contains(PlanFeature::sequence_parallel))
+    violations.push_back("sequence_parallel is not supported by this version's trainer");
   if (plan.interleave < 1) {
     violations.push_back(fmt::format("interleave {} must be at least 1", plan.interleave));
   } else if (plan.interleave > 1) {

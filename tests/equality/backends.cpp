@@ -166,6 +166,7 @@ Outcome run_in_processes(const CaseOptions& options, const Case& c,
   if (!options.layout.empty()) program.insert(program.end(), {"--layout", options.layout});
   if (options.zero1) program.emplace_back("--zero1");
   if (options.lora) program.emplace_back("--lora");
+  if (options.sequence_parallel) program.emplace_back("--sequence-parallel");
   if (options.muon) program.emplace_back("--muon");
   if (gpus) program.emplace_back("--gpus");
   const int code = mpi ? run_program(mpi_command(ranks, program)) : run_local_ranks(ranks, program);

@@ -94,6 +94,11 @@ void draw_recompute(Random& random, Plan& plan) {
   stages[random() % stages.size()]->recompute = Recompute::full;
 }
 
+// Where any stage can use it.
+void draw_sequence_parallel(Random& random, Plan& plan) {
+  plan.sequence_parallel = random() % 2 == 0 && has_tensor_parallelism(plan);
+}
+
 // Another plan for the same job: other degrees that divide `splits`, other pipelines, cuts and shares.
 Plan draw_second_plan(Random& random, const JobSpec& job, const Plan& first, int splits) {
   constexpr int kMaxRanks = 12;
@@ -399,6 +404,10 @@ Case make_case(const CaseOptions& options) {
     draw_recompute(option_random, plan);
     features.insert("recompute");
   }
+  Random split_random(options.seed * 198491317 + static_cast<uint64_t>(options.index));
+  draw_sequence_parallel(split_random, plan);
+  if (options.sequence_parallel) plan.sequence_parallel = true;
+  if (plan.sequence_parallel) features.insert("sequence");
   if (plan.zero != Zero::none) features.insert(short_name(plan.zero));
   if (plan.interleave > 1) features.insert(fmt::format("interleave_{}", plan.interleave));
 
@@ -424,11 +433,13 @@ Case make_case(const CaseOptions& options) {
   if (options.resume || options.lose_ranks) {
     Random second_random(options.seed * 32452843 + static_cast<uint64_t>(options.index));
     result.second_plan = draw_second_plan(second_random, result.job, plan, heads);
+    draw_sequence_parallel(split_random, *result.second_plan);
     result.layout += " > " + layout_of(*result.second_plan);
     training.steps = 2 * kSteps;
     if (shards_optimizer(result.second_plan->zero)) features.insert("then_zero1");
     if (options.lose_ranks) {
       result.third_plan = draw_second_plan(second_random, result.job, plan, heads);
+      draw_sequence_parallel(split_random, *result.third_plan);
       result.layout += " > " + layout_of(*result.third_plan);
     }
   }

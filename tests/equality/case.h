@@ -26,12 +26,13 @@ struct CaseOptions {
   Precision precision = Precision::fp32;
   std::string layout;  // empty: random
   std::string family = "gpt2";
-  bool zero1 = false;           // the plan shards the optimizer states, as every second one does anyway
-  bool resume = false;          // a second plan resumes from the first one's checkpoint
-  bool force_overflow = false;  // fp16: gradients overflow in the first steps, and now and then later
-  bool lora = false;            // adapters are trained, as in about every fourth case anyway
-  bool muon = false;            // the optimizer, as in about every fourth case anyway
-  bool lose_ranks = false;      // further plans continue with the state in memory of the remaining ranks
+  bool zero1 = false;              // the plan shards the optimizer states, as every second one does anyway
+  bool sequence_parallel = false;  // the plan is, as about every second one with TP degrees is anyway
+  bool resume = false;             // a second plan resumes from the first one's checkpoint
+  bool force_overflow = false;     // fp16: gradients overflow in the first steps, and now and then later
+  bool lora = false;               // adapters are trained, as in about every fourth case anyway
+  bool muon = false;               // the optimizer, as in about every fourth case anyway
+  bool lose_ranks = false;         // further plans continue with the state in memory of the remaining ranks
 };
 
 struct Case {

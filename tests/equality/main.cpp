@@ -158,6 +158,8 @@ int run(int argc, char** argv) {
   app.add_flag("--force-overflow", options.force_overflow,
                "with --dtype fp16: a loss scale with which gradients overflow; thread backend");
   app.add_flag("--zero1", options.zero1, "shard the optimizer states, as every second case does without it");
+  app.add_flag("--sequence-parallel", options.sequence_parallel,
+               "split tokens over TP groups, as every second case does without it");
   app.add_flag("--muon", options.muon, "the optimizer is Muon, as in every fourth case or so without it");
   app.add_flag("--lora", options.lora, "train adapters (LoRA), as every fourth case or so does without it");
   app.add_flag("--gpus", gpus, "ranks compute on GPUs; thread backend, or process");

@@ -20,6 +20,7 @@ DecoderBlock::DecoderBlock(const LayerContext& context, int index)
 
 DecoderBlock::DecoderBlock(ParameterMaker make)
     : layer_(make.layer()),
+      tp_(make.context().tp),
       dropout_(make),
       parallel_(make.model().parallel_residual),
       shared_norm_(make.model().shared_norm),
@@ -43,41 +44,43 @@ DecoderBlock::DecoderBlock(ParameterMaker make)
       norm2_after_(make, "norm2_after") {}
 
 at::Tensor DecoderBlock::added(const at::Tensor& result, const NormLayer& norm, const Batch& batch,
-                               DropoutSite site) const {
-  const at::Tensor dropped = dropout_(norm(result), batch, site);
+                               const TensorParallel& tp, DropoutSite site) const {
+  const at::Tensor dropped = dropout_(norm(result), batch, site, tp);
   return residual_scale_ == 1 ? dropped : dropped * residual_scale_;
 }
 
 at::Tensor DecoderBlock::forward(const at::Tensor& x, const Batch& batch) {
+  const TensorParallel tp{tp_, batch.split};
   const NormedStream first = norm1_.after_adding(x, {});
   const at::Tensor attended =
-      added(attention(first.normed, batch), norm1_after_, batch, DropoutSite::attention);
+      added(attention(first.normed, batch, tp), norm1_after_, batch, tp, DropoutSite::attention);
   if (!parallel_) {
     const NormedStream second = norm2_.after_adding(first.stream, attended);
-    return second.stream + added(mlp(second.normed), norm2_after_, batch, DropoutSite::mlp);
+    return second.stream + added(mlp(second.normed, tp), norm2_after_, batch, tp, DropoutSite::mlp);
   }
   const NormedStream second = shared_norm_ ? first : norm2_.after_adding(first.stream, {});
-  return second.stream + attended + added(mlp(second.normed), norm2_after_, batch, DropoutSite::mlp);
+  return second.stream + attended + added(mlp(second.normed, tp), norm2_after_, batch, tp, DropoutSite::mlp);
 }
 
-at::Tensor DecoderBlock::attention(const at::Tensor& x, const Batch& batch) const {
+at::Tensor DecoderBlock::attention(const at::Tensor& x, const Batch& batch, const TensorParallel& tp) const {
   const int64_t first = batch.past ? batch.past->tokens() : 0;
   const bool at_once = !query_key_norm_.is_there();
-  Heads heads = split_heads(qkv_(x), heads_, kv_heads_, at_once ? rotary_ : RotaryTable(), first);
+  Heads heads = split_heads(qkv_(x, tp), heads_, kv_heads_, at_once ? rotary_ : RotaryTable(), first);
   if (!at_once) {
-    query_key_norm_.apply(heads.query, heads.key);
+    query_key_norm_.apply(heads.query, heads.key, tp);
     heads.query = rotary_.rotate(heads.query, first);
     heads.key = rotary_.rotate(heads.key, first);
   }
-  if (batch.past)
-    return proj_(
-        merge_heads(attend_to_past(batch.past->extended(layer_, heads), score_scale_, window_, soft_cap_)));
-  if (batch.documents.empty()) return proj_(merge_heads(attend(heads, score_scale_, window_, soft_cap_)));
-  return proj_(attend_in_documents(heads, batch.documents, score_scale_, window_, soft_cap_));
+  if (batch.past) {
+    const Heads all = batch.past->extended(layer_, heads);
+    return proj_(merge_heads(attend_to_past(all, score_scale_, window_, soft_cap_)), tp);
+  }
+  if (batch.documents.empty()) return proj_(merge_heads(attend(heads, score_scale_, window_, soft_cap_)), tp);
+  return proj_(attend_in_documents(heads, batch.documents, score_scale_, window_, soft_cap_), tp);
 }
 
-at::Tensor DecoderBlock::mlp(const at::Tensor& x) const {
-  return down_(activated(up_(x), activation_, gated_));
+at::Tensor DecoderBlock::mlp(const at::Tensor& x, const TensorParallel& tp) const {
+  return down_(activated(up_(x, tp), activation_, gated_), tp);
 }
 
 }  // namespace sailor

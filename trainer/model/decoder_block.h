@@ -22,13 +22,14 @@ class DecoderBlock : public Layer {
 
  private:
   explicit DecoderBlock(ParameterMaker make);
-  at::Tensor attention(const at::Tensor& x, const Batch& batch) const;
-  at::Tensor mlp(const at::Tensor& x) const;
+  at::Tensor attention(const at::Tensor& x, const Batch& batch, const TensorParallel& tp) const;
+  at::Tensor mlp(const at::Tensor& x, const TensorParallel& tp) const;
   // What is added to the residual stream.
   at::Tensor added(const at::Tensor& result, const NormLayer& norm, const Batch& batch,
-                   DropoutSite site) const;
+                   const TensorParallel& tp, DropoutSite site) const;
 
   int layer_;
+  Communicator* tp_;
   Dropout dropout_;
   bool parallel_, shared_norm_, gated_;
   double residual_scale_;

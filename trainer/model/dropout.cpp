@@ -17,33 +17,33 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Variable;
 using torch::autograd::variable_list;
 
-at::Tensor dropped(const at::Tensor& x, const DropoutPlace& first, double rate) {
-  return x.device().is_cpu() ? dropped_by_loop(x, first, rate) : dropped_by_operators(x, first, rate);
+at::Tensor dropped(const at::Tensor& x, const ElementRange& range, const DropoutPlace& place, double rate) {
+  return x.device().is_cpu() ? dropped_by_loop(x, range, place, rate)
+                             : dropped_by_operators(x, range, place, rate);
 }
 
 struct DropoutFunction : torch::autograd::Function<DropoutFunction> {
-  static Variable forward(AutogradContext* context, const Variable& x, int64_t seed, int64_t step,
-                          int64_t sequence, int64_t layer, int64_t site, double rate) {
-    context->saved_data["place"] = std::vector<int64_t>{seed, step, sequence, layer, site};
+  static Variable forward(AutogradContext* context, const Variable& x, const ElementRange& range,
+                          const DropoutPlace& place, double rate) {
+    context->saved_data["place"] = std::vector<int64_t>{static_cast<int64_t>(place.seed),
+                                                        place.step,
+                                                        place.sequence,
+                                                        place.layer,
+                                                        place.site,
+                                                        range.of_sequence,
+                                                        range.first};
     context->saved_data["rate"] = rate;
-    return dropped(x, place_of({seed, step, sequence, layer, site}), rate);
+    return dropped(x, range, place, rate);
   }
   static variable_list backward(AutogradContext* context, variable_list gradients) {
-    const auto place = place_of(context->saved_data["place"].toIntVector());
-    return {dropped(gradients[0], place, context->saved_data["rate"].toDouble()),
-            Variable(),
-            Variable(),
-            Variable(),
-            Variable(),
-            Variable(),
-            Variable()};
-  }
-  static DropoutPlace place_of(const std::vector<int64_t>& numbers) {
-    return {.seed = static_cast<uint64_t>(numbers[0]),
-            .step = numbers[1],
-            .sequence = numbers[2],
-            .layer = static_cast<int>(numbers[3]),
-            .site = static_cast<int>(numbers[4])};
+    const std::vector<int64_t> numbers = context->saved_data["place"].toIntVector();
+    const DropoutPlace place{.seed = static_cast<uint64_t>(numbers[0]),
+                             .step = numbers[1],
+                             .sequence = numbers[2],
+                             .layer = static_cast<int>(numbers[3]),
+                             .site = static_cast<int>(numbers[4])};
+    const double rate = context->saved_data["rate"].toDouble();
+    return {dropped(gradients[0], {numbers[5], numbers[6]}, place, rate), Variable(), Variable(), Variable()};
   }
 };
 
@@ -67,30 +67,34 @@ struct Philox {
 
 }  // namespace
 
-at::Tensor dropped_by_loop(const at::Tensor& input, const DropoutPlace& first, double rate) {
+at::Tensor dropped_by_loop(const at::Tensor& input, const ElementRange& range, const DropoutPlace& first,
+                           double rate) {
   const at::Tensor x = input.contiguous();
   at::Tensor y = at::empty_like(x);
+  if (x.numel() == 0) return y;
   constexpr int64_t kPiece = 4096;  // numbers at a time: they stay in the nearest cache
-  const int64_t sequences = x.size(0), size = x.numel() / std::max<int64_t>(1, sequences);
-  const int64_t pieces = (size + kPiece - 1) / kPiece;
+  const int64_t size = range.of_sequence, last = range.first + x.numel();
+  const int64_t pieces = (size + kPiece - 1) / kPiece;  // of a sequence
+  const auto piece_of = [&](int64_t element) { return element / size * pieces + element % size / kPiece; };
   const uint32_t threshold = dropout_threshold(rate);
   AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, x.scalar_type(), "dropout", [&] {
     using Factor = at::opmath_type<scalar_t>;
     const auto scale = static_cast<Factor>(1 / (1 - rate));
     const scalar_t* in = x.data_ptr<scalar_t>();
     scalar_t* out = y.data_ptr<scalar_t>();
-    at::parallel_for(0, sequences * pieces, 4, [&](int64_t begin, int64_t end) {
+    at::parallel_for(piece_of(range.first), piece_of(last - 1) + 1, 4, [&](int64_t begin, int64_t end) {
       std::array<uint32_t, kPiece> numbers;
       for (int64_t piece = begin; piece < end; ++piece) {
         DropoutPlace place = first;
         place.sequence += piece / pieces;
-        const int64_t offset = piece % pieces * kPiece, count = std::min(kPiece, size - offset);
-        dropout_numbers(place, offset / 4, (count + 3) / 4, numbers.data());
-        const scalar_t* from = in + piece / pieces * size + offset;
-        scalar_t* to = out + piece / pieces * size + offset;
-        for (int64_t i = 0; i < count; ++i) {
-          const Factor value = static_cast<Factor>(from[i]) * scale;
-          to[i] = static_cast<scalar_t>(numbers[static_cast<std::size_t>(i)] < threshold ? Factor{0} : value);
+        const int64_t offset = piece % pieces * kPiece, sequence = piece / pieces * size;
+        dropout_numbers(place, offset / 4, (std::min(kPiece, size - offset) + 3) / 4, numbers.data());
+        const int64_t from = std::max(range.first, sequence + offset),
+                      to = std::min(last, sequence + std::min(size, offset + kPiece));
+        for (int64_t i = from; i < to; ++i) {
+          const Factor value = static_cast<Factor>(in[i - range.first]) * scale;
+          const bool dropped = numbers[static_cast<std::size_t>(i - sequence - offset)] < threshold;
+          out[i - range.first] = static_cast<scalar_t>(dropped ? Factor{0} : value);
         }
       }
     });
@@ -98,36 +102,48 @@ at::Tensor dropped_by_loop(const at::Tensor& input, const DropoutPlace& first, d
   return y;
 }
 
-at::Tensor dropped_by_operators(const at::Tensor& x, const DropoutPlace& first, double rate) {
-  const int64_t sequences = x.size(0), size = x.numel() / std::max<int64_t>(1, sequences);
-  const int64_t blocks = (size + 3) / 4;
+// Numbers come in blocks of four: those of a sequence that does not end with one have a rest.
+at::Tensor dropped_by_operators(const at::Tensor& x, const ElementRange& range, const DropoutPlace& first,
+                                double rate) {
+  if (x.numel() == 0) return x;
+  const int64_t size = range.of_sequence, blocks = (size + 3) / 4, last = range.first + x.numel() - 1;
+  const auto block_of = [&](int64_t element) { return element / size * blocks + element % size / 4; };
   const at::TensorOptions integers = x.options().dtype(at::kLong);
-  const at::Tensor block = at::arange(blocks, integers).unsqueeze(0).expand({sequences, blocks});
-  const at::Tensor sequence =
-      at::bitwise_and(at::arange(first.sequence, first.sequence + sequences, integers), Philox::kLow)
-          .unsqueeze(1)
-          .expand({sequences, blocks});
+  const int64_t first_block = block_of(range.first);
+  const at::Tensor all = at::arange(first_block, block_of(last) + 1, integers);
+  const at::Tensor sequence = at::div(all, blocks, "floor"), block = all - sequence * blocks;
   const int64_t tag = 4 * int64_t{first.layer} + first.site;
   Philox numbers{
-      at::bitwise_and(block, Philox::kLow), sequence,
-      at::full({1, 1}, static_cast<int64_t>(static_cast<uint32_t>(first.step)), integers)
-          .expand({sequences, blocks}),
+      at::bitwise_and(block, Philox::kLow), at::bitwise_and(sequence + first.sequence, Philox::kLow),
+      at::full({1}, static_cast<int64_t>(static_cast<uint32_t>(first.step)), integers).expand_as(all),
       at::bitwise_or(at::bitwise_and(at::bitwise_right_shift(block, 32) * 65536, Philox::kLow), tag)};
   auto key0 = static_cast<uint32_t>(first.seed), key1 = static_cast<uint32_t>(first.seed >> 32);
   for (int i = 0; i < 10; ++i, key0 += 0x9e3779b9, key1 += 0xbb67ae85) numbers.round(key0, key1);
-  const at::Tensor kept = at::stack({numbers.a, numbers.b, numbers.c, numbers.d}, 2)
-                              .view({sequences, 4 * blocks})
-                              .narrow(1, 0, size)
-                              .ge(static_cast<int64_t>(dropout_threshold(rate)))
-                              .view(x.sizes());
+  at::Tensor drawn = at::stack({numbers.a, numbers.b, numbers.c, numbers.d}, 1).view({-1});
+  if (size % 4 == 0) {
+    drawn = drawn.narrow(0, range.first - 4 * first_block, x.numel());
+  } else {
+    const at::Tensor element = at::arange(range.first, last + 1, integers);
+    const at::Tensor rest = at::div(element, size, "floor") * (4 * blocks - size);
+    drawn = drawn.index_select(0, element + rest - 4 * first_block);
+  }
+  const at::Tensor kept = drawn.ge(static_cast<int64_t>(dropout_threshold(rate))).view(x.sizes());
   // A product with 0 would keep what is not finite.
   return (x * (1 / (1 - rate))).masked_fill_(kept.logical_not(), 0.0);
 }
 
-at::Tensor Dropout::operator()(const at::Tensor& x, const Batch& batch, DropoutSite site) const {
+at::Tensor Dropout::operator()(const at::Tensor& x, const Batch& batch, DropoutSite site,
+                               const TensorParallel& tp) const {
   if (rate == 0 || !batch.step) return x;
-  return DropoutFunction::apply(x, static_cast<int64_t>(seed), *batch.step, batch.first_sequence,
-                                int64_t{layer}, static_cast<int64_t>(site), rate);
+  const int64_t hidden = x.size(-1);
+  ElementRange range{.of_sequence = x.size(-2) * hidden};
+  if (tp.splits_tokens()) range = {tp.split.length * hidden, static_cast<int64_t>(tp.share().first) * hidden};
+  const DropoutPlace place{.seed = seed,
+                           .step = *batch.step,
+                           .sequence = batch.first_sequence,
+                           .layer = layer,
+                           .site = static_cast<int>(site)};
+  return DropoutFunction::apply(x, range, place, rate);
 }
 
 }  // namespace sailor

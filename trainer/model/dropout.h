@@ -1,6 +1,7 @@
-// Dropout of replicated activations: an element is dropped with probability `model.dropout`, and the others
-// are multiplied by 1 / (1 - dropout). dropout_mask.h decides which ones; the backward draws the same numbers
-// again instead of storing a mask. Without `model.dropout`, and in validation, it does nothing at no cost.
+// Dropout of activations outside of tensor-parallel regions: an element is dropped with probability
+// `model.dropout`, and the others are multiplied by 1 / (1 - dropout). dropout_mask.h decides which ones; the
+// backward draws the same numbers again instead of storing a mask. Without `model.dropout`, and in
+// validation, it does nothing at no cost.
 //
 // Every family applies it in the same places: to the embedding, and to the outputs of attention and MLP
 // before the residual addition. Attention probabilities are never dropped: the fused kernels do not support
@@ -11,6 +12,7 @@
 
 #include "trainer/model/dropout_mask.h"
 #include "trainer/model/parameter_maker.h"
+#include "trainer/model/tensor_parallel.h"
 
 namespace sailor {
 
@@ -25,14 +27,23 @@ struct Dropout {
   explicit Dropout(const ParameterMaker& make)
       : rate(make.model().dropout), seed(make.context().seed), layer(make.layer()) {}
 
-  // `x`: [sequences, tokens, hidden] of the microbatch `batch`, replicated over the TP group.
-  at::Tensor operator()(const at::Tensor& x, const Batch& batch, DropoutSite site) const;
+  // `x`: what this rank has of [sequences, tokens, hidden] of the microbatch `batch`.
+  at::Tensor operator()(const at::Tensor& x, const Batch& batch, DropoutSite site,
+                        const TensorParallel& tp = {}) const;
 };
 
-// `x` with elements dropped, and the rest scaled; `first` is the place of the first of the sequences, along
-// dimension 0. By a loop over host memory, or by libtorch's operators on a device, which take some dozens of
+// Elements from number `first` on of consecutive sequences, which have `of_sequence` each.
+struct ElementRange {
+  int64_t of_sequence = 0;
+  int64_t first = 0;
+};
+
+// `x`, the elements of `range`, with some dropped and the rest scaled; `place` is that of the first of the
+// sequences. By a loop over host memory, or by libtorch's operators on a device, which take some dozens of
 // passes.
-at::Tensor dropped_by_loop(const at::Tensor& x, const DropoutPlace& first, double rate);
-at::Tensor dropped_by_operators(const at::Tensor& x, const DropoutPlace& first, double rate);
+at::Tensor dropped_by_loop(const at::Tensor& x, const ElementRange& range, const DropoutPlace& place,
+                           double rate);
+at::Tensor dropped_by_operators(const at::Tensor& x, const ElementRange& range, const DropoutPlace& place,
+                                double rate);
 
 }  // namespace sailor

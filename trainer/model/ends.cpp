@@ -18,13 +18,20 @@ Embedding::Embedding(ParameterMaker make)
       position_(make.take_if_listed("position.weight")) {}
 
 at::Tensor Embedding::forward(const at::Tensor&, const Batch& batch) {
-  at::Tensor sum = vocabulary_embedding(token_, batch.inputs, tp_);
+  const TensorParallel tp{tp_, batch.split};
+  at::Tensor sum = vocabulary_embedding(token_, batch.inputs, tp);
   if (scale_ != 1) sum = sum * scale_;
-  const int64_t first = offset_ + (batch.past ? batch.past->tokens() : 0);
-  if (position_.defined())
-    sum = sum + (batch.positions.defined() ? rows_of_table(position_, batch.positions + offset_)
-                                           : position_.narrow(0, first, batch.inputs.size(1)));
-  return dropout_(sum, batch, DropoutSite::embedding);
+  if (position_.defined()) sum = sum + positions(batch, tp);
+  return dropout_(sum, batch, DropoutSite::embedding, tp);
+}
+
+at::Tensor Embedding::positions(const Batch& batch, const TensorParallel& tp) const {
+  const int64_t length = batch.inputs.size(1);
+  if (batch.positions.defined()) return rows_of_table(position_, tp.own(batch.positions) + offset_);
+  if (!tp.splits_tokens())
+    return position_.narrow(0, offset_ + (batch.past ? batch.past->tokens() : 0), length);
+  const at::Tensor of_sequence = at::arange(offset_, offset_ + length, batch.inputs.options());
+  return rows_of_table(position_, tp.own(of_sequence.expand_as(batch.inputs)));
 }
 
 Head::Head(const LayerContext& context)
@@ -39,20 +46,19 @@ Head::Head(ParameterMaker make)
       norm_(make, "norm"),
       matrix_(make.take_head()) {}
 
-at::Tensor Head::project(const at::Tensor& normed) const {
-  at::Tensor logits = product_by_outputs(normed, matrix_, {}, tp_);
+at::Tensor Head::project(const at::Tensor& normed, const TensorParallel& tp) const {
+  at::Tensor logits = product_by_outputs(normed, matrix_, {}, tp);
   if (scale_ != 1) logits = logits * scale_;
   if (soft_cap_ > 0) logits = soft_capped(logits, soft_cap_);
   return logits;
 }
 
 at::Tensor Head::logits(const at::Tensor& x) {
-  return project(norm_(x));
+  return project(norm_(x), {tp_});
 }
 
 at::Tensor Head::forward(const at::Tensor& x, const Batch& batch) {
-  const at::Tensor normed = norm_(x);
-  const at::Tensor rows = project(normed.reshape({-1, normed.size(-1)}));
+  const at::Tensor rows = project(norm_(x), {tp_, batch.split}).flatten(0, 1);
   return vocabulary_cross_entropy(rows, batch.targets.reshape({-1}), vocabulary_, tp_,
                                   batch.step ? z_loss_ : 0);
 }

@@ -7,6 +7,7 @@
 #include "trainer/model/layer.h"
 #include "trainer/model/norms.h"
 #include "trainer/model/parameter_maker.h"
+#include "trainer/model/tensor_parallel.h"
 
 namespace sailor {
 
@@ -18,6 +19,8 @@ class Embedding : public Layer {
 
  private:
   explicit Embedding(ParameterMaker make);
+  // Rows of the learned positions, of the tokens that this rank has.
+  at::Tensor positions(const Batch& batch, const TensorParallel& tp) const;
 
   Communicator* tp_;
   Dropout dropout_;
@@ -35,7 +38,7 @@ class Head : public Layer {
 
  private:
   explicit Head(ParameterMaker make);
-  at::Tensor project(const at::Tensor& normed) const;
+  at::Tensor project(const at::Tensor& normed, const TensorParallel& tp) const;
 
   int64_t vocabulary_;
   Communicator* tp_;

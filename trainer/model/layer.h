@@ -43,6 +43,13 @@ struct LayerContext {
 
 class KeyValueCache;
 
+// The tokens of a microbatch, numbered through from one sequence to the next.
+struct TokenGrid {
+  int64_t sequences = 0, length = 0;
+
+  int64_t tokens() const { return sequences * length; }
+};
+
 // A target that does not count in the loss.
 inline constexpr int64_t kUncounted = -1;
 
@@ -56,6 +63,9 @@ struct Batch {
   // Lengths of the documents that the sequences consist of, one sequence after the other; empty: every
   // sequence is one. Tokens attend to those of their own document.
   std::vector<int64_t> documents{};
+  // Of a microbatch whose tokens are split over the TP group between tensor-parallel regions
+  // (tensor_parallel.h); else without tokens.
+  TokenGrid split{};
   at::Tensor positions{};         // of the inputs in their documents; undefined: in their sequences
   KeyValueCache* past = nullptr;  // the inputs continue what it has, one sequence each; not for training
 };
@@ -64,9 +74,10 @@ class Layer {
  public:
   virtual ~Layer() = default;
 
-  // Activations [sequences, sequence, hidden] in and out, replicated over the TP group. The first layer
-  // ignores `x`; the last returns the sum of the cross entropies of the targets that count, a scalar, and in
-  // a training step with a z-loss both sums.
+  // Activations [sequences, sequence, hidden] in and out, replicated over the TP group; or [tokens, hidden]
+  // of this rank's share where a batch's tokens are split. The first layer ignores `x`; the last returns the
+  // sum of the cross entropies of the targets that count, a scalar, and in a training step with a z-loss both
+  // sums.
   virtual at::Tensor forward(const at::Tensor& x, const Batch& batch) = 0;
 
   // The last layer only: [sequences, sequence, this rank's rows of the vocabulary].

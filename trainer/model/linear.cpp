@@ -5,30 +5,25 @@
 namespace sailor {
 namespace {
 
-at::Tensor with_adapters(const at::Tensor& result, const LoraLayer& lora, const at::Tensor& x) {
-  return lora.empty() ? result : result + lora(x);
+at::Tensor with_adapters(const at::Tensor& result, const LoraLayer& lora, const at::Tensor& x,
+                         const TensorParallel& tp) {
+  return lora.empty() ? result : result + lora(x, tp);
 }
 
 }  // namespace
 
 OutputSplitLinear::OutputSplitLinear(ParameterMaker& make, const std::string& name)
-    : weight(make.take(name + ".weight")),
-      bias(make.take_if_listed(name + ".bias")),
-      lora(make, name),
-      tp(make.context().tp) {}
+    : weight(make.take(name + ".weight")), bias(make.take_if_listed(name + ".bias")), lora(make, name) {}
 
-at::Tensor OutputSplitLinear::operator()(const at::Tensor& x) const {
-  return with_adapters(product_by_outputs(x, weight, bias, tp), lora, x);
+at::Tensor OutputSplitLinear::operator()(const at::Tensor& x, const TensorParallel& tp) const {
+  return with_adapters(product_by_outputs(x, weight, bias, tp), lora, x, tp);
 }
 
 InputSplitLinear::InputSplitLinear(ParameterMaker& make, const std::string& name)
-    : weight(make.take(name + ".weight")),
-      bias(make.take_if_listed(name + ".bias")),
-      lora(make, name),
-      tp(make.context().tp) {}
+    : weight(make.take(name + ".weight")), bias(make.take_if_listed(name + ".bias")), lora(make, name) {}
 
-at::Tensor InputSplitLinear::operator()(const at::Tensor& x) const {
-  return with_adapters(product_by_inputs(x, weight, bias, tp), lora, x);
+at::Tensor InputSplitLinear::operator()(const at::Tensor& x, const TensorParallel& tp) const {
+  return with_adapters(product_by_inputs(x, weight, bias, tp), lora, x, tp);
 }
 
 }  // namespace sailor

@@ -10,28 +10,29 @@
 
 #include "trainer/model/lora.h"
 #include "trainer/model/parameter_maker.h"
+#include "trainer/model/tensor_parallel.h"
 
 namespace sailor {
 
-// Column-parallel: replicated [.., hidden] -> this rank's part of [.., outputs]. Enters the region.
+// Column-parallel: replicated [.., hidden], or the share of this rank, -> this rank's part of [.., outputs].
+// Enters the region.
 struct OutputSplitLinear {
   at::Tensor weight, bias;
   LoraLayer lora;
-  Communicator* tp;
 
   // Takes `NAME.weight`, if the family lists it, `NAME.bias`, and adapters.
   OutputSplitLinear(ParameterMaker& make, const std::string& name);
-  at::Tensor operator()(const at::Tensor& x) const;
+  at::Tensor operator()(const at::Tensor& x, const TensorParallel& tp) const;
 };
 
-// Row-parallel: this rank's part of [.., inputs] -> replicated [.., hidden]. Leaves the region.
+// Row-parallel: this rank's part of [.., inputs] -> replicated [.., hidden], or the share of this rank.
+// Leaves the region.
 struct InputSplitLinear {
   at::Tensor weight, bias;
   LoraLayer lora;
-  Communicator* tp;
 
   InputSplitLinear(ParameterMaker& make, const std::string& name);
-  at::Tensor operator()(const at::Tensor& x) const;
+  at::Tensor operator()(const at::Tensor& x, const TensorParallel& tp) const;
 };
 
 }  // namespace sailor

@@ -1,11 +1,10 @@
 #include "trainer/model/lora.h"
 
-#include "trainer/model/tensor_parallel.h"
 #include "trainer/model/weight_product.h"
 
 namespace sailor {
 
-LoraLayer::LoraLayer(ParameterMaker& make, const std::string& name) : tp_(make.context().tp) {
+LoraLayer::LoraLayer(ParameterMaker& make, const std::string& name) {
   if (!make.context().lora) return;
   const ParameterSpec& weight = make.listed(name + ".weight");
   inputs_are_split_ = weight.rows_are_inputs;
@@ -23,23 +22,23 @@ LoraLayer::LoraLayer(ParameterMaker& make, const std::string& name) : tp_(make.c
     adapters_.push_back({make.take(adapter.a), make.take(adapter.b), adapter.first, adapter.rows});
 }
 
-at::Tensor LoraLayer::operator()(const at::Tensor& x) const {
-  if (!inputs_are_split_) return of_split_outputs(x);
+at::Tensor LoraLayer::operator()(const at::Tensor& x, const TensorParallel& tp) const {
+  if (!inputs_are_split_) return of_split_outputs(x, tp);
   const Adapter& only = adapters_.front();
-  return product_by_outputs(product_by_inputs(x, only.a, {}, tp_) * scale_, only.b, {}, nullptr);
+  return product_by_outputs(product_by_inputs(x, only.a, {}, tp) * scale_, only.b, {}, {});
 }
 
-at::Tensor LoraLayer::of_split_outputs(const at::Tensor& x) const {
+at::Tensor LoraLayer::of_split_outputs(const at::Tensor& x, const TensorParallel& tp) const {
   std::vector<at::Tensor> all_a;
   for (const Adapter& adapter : adapters_) all_a.push_back(adapter.a);
   const at::Tensor narrow =
-      product_by_outputs(x, all_a.size() == 1 ? all_a.front() : at::cat(all_a), {}, nullptr) * scale_;
-  if (adapters_.size() == 1) return in_groups({product_by_outputs(narrow, adapters_.front().b, {}, tp_)});
+      product_by_outputs(x, all_a.size() == 1 ? all_a.front() : at::cat(all_a), {}, {}) * scale_;
+  if (adapters_.size() == 1) return in_groups({product_by_outputs(narrow, adapters_.front().b, {}, tp)});
   const std::vector<at::Tensor> of_each =
-      enter_tensor_parallel(narrow, tp_).chunk(static_cast<int64_t>(adapters_.size()), -1);
+      enter_tensor_parallel(narrow, tp).chunk(static_cast<int64_t>(adapters_.size()), -1);
   std::vector<at::Tensor> results;
   for (std::size_t i = 0; i < adapters_.size(); ++i)
-    results.push_back(product_by_outputs(of_each[i], adapters_[i].b, {}, nullptr));
+    results.push_back(product_by_outputs(of_each[i], adapters_[i].b, {}, {}));
   return in_groups(results);
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "trainer/model/parameter_maker.h"
+#include "trainer/model/tensor_parallel.h"
 
 namespace sailor {
 
@@ -18,14 +19,14 @@ class LoraLayer {
 
   bool empty() const { return adapters_.empty(); }
   // What is added to the result of the layer for `x`: (alpha / r) B A x. Requires adapters.
-  at::Tensor operator()(const at::Tensor& x) const;
+  at::Tensor operator()(const at::Tensor& x, const TensorParallel& tp) const;
 
  private:
   struct Adapter {
     at::Tensor a, b;
     int64_t first = 0, rows = 0;
   };
-  at::Tensor of_split_outputs(const at::Tensor& x) const;
+  at::Tensor of_split_outputs(const at::Tensor& x, const TensorParallel& tp) const;
   // The results of all adapters, in the order of the weight's rows.
   at::Tensor in_groups(const std::vector<at::Tensor>& results) const;
 
@@ -34,7 +35,6 @@ class LoraLayer {
   int64_t groups_ = 1;      // of the weight's rows, on this rank
   int64_t group_rows_ = 0;  // of each
   double scale_ = 1;
-  Communicator* tp_;
 };
 
 }  // namespace sailor

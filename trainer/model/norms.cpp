@@ -7,7 +7,6 @@
 #include "trainer/kernels/norm.h"
 #include "trainer/model/element_types.h"
 #include "trainer/model/kernel_arguments.h"
-#include "trainer/model/tensor_parallel.h"
 #include "trainer/model/weight_product.h"
 
 namespace sailor {
@@ -181,22 +180,23 @@ QueryKeyNorm::QueryKeyNorm(ParameterMaker& make)
     : kind_(make.model().qk_norm),
       zero_centred_(make.model().norm == Norm::zero_centred_rms),
       epsilon_(make.model().norm_epsilon),
-      tp_(make.context().tp),
       query_weight_(make.take_if_listed("query_norm.weight")),
       key_weight_(make.take_if_listed("key_norm.weight")) {}
 
-void QueryKeyNorm::apply(at::Tensor& query, at::Tensor& key) const {
+void QueryKeyNorm::apply(at::Tensor& query, at::Tensor& key, const TensorParallel& tp) const {
   if (!is_there()) return;
   if (kind_ == QkNorm::heads) {
-    // Every rank has the weights, and a part of the heads that they are for.
-    const at::Tensor both = enter_tensor_parallel(wide(at::stack({query_weight_, key_weight_})), tp_);
+    // Every rank has the weights, and a part of the heads that they are for. Partial gradients of replicated
+    // parameters are summed at the end where tokens are split.
+    const at::Tensor weights = wide(at::stack({query_weight_, key_weight_}));
+    const at::Tensor both = tp.splits_tokens() ? weights : enter_tensor_parallel(weights, tp);
     query = rms_norm(query, both[0], zero_centred_, epsilon_);
     key = rms_norm(key, both[1], zero_centred_, epsilon_);
     return;
   }
   const auto over_all_heads = [&](const at::Tensor& x, const at::Tensor& weight) {
     const at::Tensor rows = x.transpose(1, 2);  // [batch, tokens, heads, size]
-    return rms_norm(rows.reshape({x.size(0), x.size(2), -1}), weight, zero_centred_, epsilon_, tp_)
+    return rms_norm(rows.reshape({x.size(0), x.size(2), -1}), weight, zero_centred_, epsilon_, tp.group)
         .view(rows.sizes())
         .transpose(1, 2);
   };

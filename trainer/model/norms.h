@@ -6,6 +6,7 @@
 #include <string>
 
 #include "trainer/model/parameter_maker.h"
+#include "trainer/model/tensor_parallel.h"
 
 namespace sailor {
 
@@ -42,14 +43,13 @@ class QueryKeyNorm {
   // Takes `query_norm.weight` and `key_norm.weight` if the layer has them.
   explicit QueryKeyNorm(ParameterMaker& make);
   bool is_there() const { return kind_ != QkNorm::none; }
-  // `query` and `key` are [batch, heads, tokens, head size].
-  void apply(at::Tensor& query, at::Tensor& key) const;
+  // `query` and `key` are [batch, heads, tokens, head size], inside of a region of `tp`.
+  void apply(at::Tensor& query, at::Tensor& key, const TensorParallel& tp) const;
 
  private:
   QkNorm kind_;
   bool zero_centred_;
   double epsilon_;
-  Communicator* tp_;
   at::Tensor query_weight_, key_weight_;
 };
 

@@ -29,28 +29,47 @@ Communicator* from_handle(int64_t handle) {
   return reinterpret_cast<Communicator*>(handle);
 }
 
-at::Tensor reduced_copy(const at::Tensor& x, Communicator* tp) {
-  at::Tensor sum = x.clone(at::MemoryFormat::Contiguous);
-  all_reduce(*tp, sum);
-  return sum;
+// Of any member.
+int64_t largest_share(const TensorParallel& tp) {
+  return static_cast<int64_t>(
+      block_of(static_cast<std::size_t>(tp.split.tokens()), tp.group->size(), 0).count);
+}
+
+// Collectives are for equal numbers of rows.
+at::Tensor padded(const at::Tensor& rows, int64_t most) {
+  if (rows.size(0) == most) return rows.contiguous();
+  return at::constant_pad_nd(rows, {0, 0, 0, most - rows.size(0)});
+}
+
+at::Tensor sum_copy(const at::Tensor& x, const TensorParallel& tp) {
+  if (tp.splits_tokens()) return tp.sum(x.reshape({-1, x.size(-1)}));
+  return tp.sum(x.clone(at::MemoryFormat::Contiguous));
+}
+
+at::Tensor all_tokens(const at::Tensor& x, const TensorParallel& tp) {
+  if (!tp.splits_tokens()) return x.view_as(x);
+  return tp.all(x).view({tp.split.sequences, tp.split.length, x.size(-1)});
 }
 
 struct LeaveTensorParallel : torch::autograd::Function<LeaveTensorParallel> {
-  static Variable forward(AutogradContext*, const Variable& x, int64_t tp) {
-    return reduced_copy(x, from_handle(tp));
+  static Variable forward(AutogradContext* context, const Variable& x, const TensorParallel& tp) {
+    context->saved_data["tp"] = tp.packed();
+    return sum_copy(x, tp);
   }
-  static variable_list backward(AutogradContext*, variable_list gradients) {
-    return {gradients[0], Variable()};
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const auto tp = TensorParallel::unpacked(context->saved_data["tp"].toIntVector());
+    return {all_tokens(gradients[0], tp), Variable()};
   }
 };
 
 struct EnterTensorParallel : torch::autograd::Function<EnterTensorParallel> {
-  static Variable forward(AutogradContext* context, const Variable& x, int64_t tp) {
-    context->saved_data["tp"] = tp;
-    return x.view_as(x);
+  static Variable forward(AutogradContext* context, const Variable& x, const TensorParallel& tp) {
+    context->saved_data["tp"] = tp.packed();
+    return all_tokens(x, tp);
   }
   static variable_list backward(AutogradContext* context, variable_list gradients) {
-    return {reduced_copy(gradients[0], from_handle(context->saved_data["tp"].toInt())), Variable()};
+    const auto tp = TensorParallel::unpacked(context->saved_data["tp"].toIntVector());
+    return {sum_copy(gradients[0], tp), Variable()};
   }
 };
 
@@ -130,6 +149,49 @@ struct VocabularyCrossEntropy : torch::autograd::Function<VocabularyCrossEntropy
 
 }  // namespace
 
+BlockRange TensorParallel::share() const {
+  return block_of(static_cast<std::size_t>(split.tokens()), group->size(), group->rank());
+}
+
+at::Tensor TensorParallel::own(const at::Tensor& of_tokens) const {
+  if (!splits_tokens()) return of_tokens;
+  const BlockRange mine = share();
+  return of_tokens.reshape({-1}).narrow(0, static_cast<int64_t>(mine.first),
+                                        static_cast<int64_t>(mine.count));
+}
+
+at::Tensor TensorParallel::sum(at::Tensor partial_rows) const {
+  if (alone()) return partial_rows;
+  if (!splits_tokens()) {
+    all_reduce(*group, partial_rows);
+    return partial_rows;
+  }
+  const int64_t most = largest_share(*this);
+  partial_rows = padded(partial_rows, most * group->size());
+  const at::Tensor sums = at::empty({most, partial_rows.size(1)}, partial_rows.options());
+  group->reduce_scatter(partial_rows.data_ptr(), sums.data_ptr(), static_cast<std::size_t>(sums.numel()),
+                        element_type(sums.scalar_type()), ReduceOp::sum, stream_of(sums));
+  return sums.narrow(0, 0, static_cast<int64_t>(share().count));
+}
+
+at::Tensor TensorParallel::all(const at::Tensor& rows) const {
+  if (!splits_tokens()) return rows;
+  const int64_t most = largest_share(*this);
+  const at::Tensor mine = padded(rows, most);
+  const at::Tensor gathered = at::empty({most * group->size(), rows.size(1)}, rows.options());
+  group->all_gather(mine.data_ptr(), gathered.data_ptr(), static_cast<std::size_t>(mine.numel()),
+                    element_type(mine.scalar_type()), stream_of(mine));
+  return gathered.narrow(0, 0, split.tokens());
+}
+
+std::vector<int64_t> TensorParallel::packed() const {
+  return {to_handle(group), split.sequences, split.length};
+}
+
+TensorParallel TensorParallel::unpacked(const std::vector<int64_t>& packed) {
+  return {from_handle(packed[0]), {packed[1], packed[2]}};
+}
+
 void all_reduce(Communicator& comm, at::Tensor& tensor, ReduceOp op) {
   TORCH_INTERNAL_ASSERT(tensor.is_contiguous());
   comm.all_reduce(tensor.data_ptr(), static_cast<std::size_t>(tensor.numel()),
@@ -142,18 +204,18 @@ void broadcast(Communicator& comm, at::Tensor& tensor, int root) {
                  element_type(tensor.scalar_type()), root, stream_of(tensor));
 }
 
-at::Tensor leave_tensor_parallel(const at::Tensor& x, Communicator* tp) {
-  return alone(tp) ? x : LeaveTensorParallel::apply(x, to_handle(tp));
+at::Tensor leave_tensor_parallel(const at::Tensor& x, const TensorParallel& tp) {
+  return tp.alone() ? x : LeaveTensorParallel::apply(x, tp);
 }
 
-at::Tensor enter_tensor_parallel(const at::Tensor& x, Communicator* tp) {
-  return alone(tp) ? x : EnterTensorParallel::apply(x, to_handle(tp));
+at::Tensor enter_tensor_parallel(const at::Tensor& x, const TensorParallel& tp) {
+  return tp.alone() ? x : EnterTensorParallel::apply(x, tp);
 }
 
-at::Tensor vocabulary_embedding(const at::Tensor& table, const at::Tensor& ids, Communicator* tp) {
-  if (alone(tp)) return rows_of_table(table, ids);
+at::Tensor vocabulary_embedding(const at::Tensor& table, const at::Tensor& ids, const TensorParallel& tp) {
+  if (tp.alone()) return rows_of_table(table, ids);
   const int64_t rows = table.size(0);
-  const at::Tensor local = ids - rows * tp->rank();
+  const at::Tensor local = ids - rows * tp.group->rank();
   const at::Tensor elsewhere = local.lt(0).logical_or(local.ge(rows));
   const at::Tensor found = rows_of_table(table, local.clamp(0, rows - 1));
   return leave_tensor_parallel(found.masked_fill(elsewhere.unsqueeze(-1), 0.0), tp);

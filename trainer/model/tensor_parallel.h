@@ -4,13 +4,45 @@
 // With a null or one-member `tp` they are the plain operators. Collectives run on the calling thread, in the
 // order of the forward and, in the backward, of the autograd engine, which is the same on every member
 // because their graphs are equal.
+//
+// Between the regions an activation [sequences, length, hidden] is replicated; or, with sequence parallelism
+// (Korthikanti et al. 2022, "Reducing Activation Recomputation in Large Transformer Models"), every member
+// has the rows of its share of the microbatch's tokens, [share, hidden]. Then a reduce-scatter leaves a
+// region instead of an all-reduce, and an all-gather enters it. Norms, dropout and residual additions work
+// on rows, and so they need not know. As each member has the gradients of its own tokens only, those of all
+// replicated parameters are partial sums, which GradientSync completes.
 #pragma once
 
 #include <ATen/ATen.h>
 
 #include "trainer/comm/communicator.h"
+#include "trainer/model/layer.h"
 
 namespace sailor {
+
+// The TP group of a layer, and the tokens of a microbatch if they are split over it. Value type; the group
+// outlives every graph that uses it.
+struct TensorParallel {
+  Communicator* group = nullptr;  // or one member: alone
+  TokenGrid split{};              // without tokens: replicated
+
+  bool alone() const { return group == nullptr || group->size() == 1; }
+  bool splits_tokens() const { return split.tokens() > 0 && !alone(); }
+  // This rank's share of the tokens, of equal size on all members or smaller at the end.
+  BlockRange share() const;
+  // Of a value per token, in any shape: those of this rank's share. Replicated ones are returned as they are.
+  at::Tensor own(const at::Tensor& of_tokens) const;
+
+  // Not differentiable, of rows in any number of columns. Partial results, which are overwritten, to their
+  // sum: replicated, or this rank's share.
+  at::Tensor sum(at::Tensor partial_rows) const;
+  // What this rank has between the regions, to all rows.
+  at::Tensor all(const at::Tensor& rows) const;
+
+  // For autograd's saved data.
+  std::vector<int64_t> packed() const;
+  static TensorParallel unpacked(const std::vector<int64_t>& packed);
+};
 
 // In-place all-reduce of a contiguous tensor in the communicator's memory, ordered with the computations of
 // the calling thread.
@@ -18,15 +50,16 @@ void all_reduce(Communicator& comm, at::Tensor& tensor, ReduceOp op = ReduceOp::
 void broadcast(Communicator& comm, at::Tensor& tensor, int root);
 
 // All-reduce over the group in the forward, identity in the backward: partial results become a replicated
-// one.
-at::Tensor leave_tensor_parallel(const at::Tensor& x, Communicator* tp);
+// one. With split tokens reduce-scatter and all-gather: [.., columns] become [share, columns].
+at::Tensor leave_tensor_parallel(const at::Tensor& x, const TensorParallel& tp);
 
 // Identity in the forward, all-reduce of the gradient in the backward: a replicated tensor that every rank
-// uses for its own part.
-at::Tensor enter_tensor_parallel(const at::Tensor& x, Communicator* tp);
+// uses for its own part. With split tokens all-gather and reduce-scatter: [share, columns] become [sequences,
+// length, columns].
+at::Tensor enter_tensor_parallel(const at::Tensor& x, const TensorParallel& tp);
 
-// Rows of a table of which this rank has block tp->rank(), looked up by int64 ids.
-at::Tensor vocabulary_embedding(const at::Tensor& table, const at::Tensor& ids, Communicator* tp);
+// Rows of a table of which this rank has block tp.group->rank(), looked up by int64 ids. Leaves a region.
+at::Tensor vocabulary_embedding(const at::Tensor& table, const at::Tensor& ids, const TensorParallel& tp);
 
 // Sum over tokens of the cross entropy of `logits` [tokens, this rank's columns] with int64 `targets`
 // [tokens], which are indices over all ranks' columns; negative ones do not count. Columns from `vocabulary`

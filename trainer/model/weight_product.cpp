@@ -8,7 +8,6 @@
 #include "trainer/model/element_types.h"
 #include "trainer/model/kernel_arguments.h"
 #include "trainer/model/matrix_product.h"
-#include "trainer/model/tensor_parallel.h"
 
 namespace sailor {
 namespace {
@@ -17,19 +16,11 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Variable;
 using torch::autograd::variable_list;
 
-// Communicators outlive every graph that uses them. 0 = alone.
-int64_t handle_of(Communicator* tp) {
-  return tp && tp->size() > 1 ? reinterpret_cast<int64_t>(tp) : 0;
-}
-void sum_over(int64_t handle, at::Tensor& tensor) {
-  if (handle != 0) all_reduce(*reinterpret_cast<Communicator*>(handle), tensor);
-}
-
 at::Tensor as_rows(const at::Tensor& x) {
   return x.reshape({-1, x.size(-1)});
 }
-at::Tensor like_rows_of(const at::Tensor& rows, const at::Tensor& x) {
-  std::vector<int64_t> sizes = x.sizes().vec();
+at::Tensor like_rows_of(const at::Tensor& rows, at::IntArrayRef x) {
+  std::vector<int64_t> sizes = x.vec();
   sizes.back() = rows.size(1);
   return rows.view(sizes);
 }
@@ -41,39 +32,46 @@ at::Tensor defined(const at::Tensor& bias, const at::Tensor& weight) {
 
 // y = x M + b with M = `weight`, or its transpose. For the gradient g of y: x gets g M^T, M gets x^T g, and b
 // the sum of g's rows. Of a frozen weight x is not kept, and has no gradient computed; nor has a frozen bias.
+// The transposed product enters a tensor-parallel region of `tp`, the other leaves it.
 struct WeightProduct : torch::autograd::Function<WeightProduct> {
   static Variable forward(AutogradContext* context, const Variable& x, const Variable& weight,
-                          const Variable& bias, bool transposed, int64_t sum_result, int64_t sum_gradient) {
+                          const Variable& bias, bool transposed, const TensorParallel& tp) {
     const bool has_bias = bias.numel() > 0;
     context->save_for_backward({weight.requires_grad() ? x : Variable(), weight, bias});
     context->saved_data["for_bias"] = has_bias && bias.requires_grad();
     context->saved_data["transposed"] = transposed;
-    context->saved_data["sum_gradient"] = sum_gradient;
-    const at::Tensor matrix = transposed ? weight.t() : weight;
+    context->saved_data["tp"] = tp.packed();
+    context->saved_data["sizes"] = x.sizes().vec();
+    if (transposed)
+      return in_region(matrix_product(tp.all(as_rows(x)), weight.t(), has_bias ? bias : at::Tensor()), x, tp);
     // The bias counts once, however many ranks there are.
-    const bool with_bias = has_bias && sum_result == 0;
-    at::Tensor rows = matrix_product(as_rows(x), matrix, with_bias ? bias : at::Tensor());
-    sum_over(sum_result, rows);
+    const bool with_bias = has_bias && tp.alone();
+    const at::Tensor rows = tp.sum(matrix_product(as_rows(x), weight, with_bias ? bias : at::Tensor()));
     if (has_bias && !with_bias) rows.add_(bias);
-    return like_rows_of(rows, x);
+    return tp.splits_tokens() ? rows : like_rows_of(rows, x.sizes());
+  }
+  // Of rows that belong to those of `x`, which is outside.
+  static at::Tensor in_region(const at::Tensor& rows, const at::Tensor& x, const TensorParallel& tp) {
+    if (!tp.splits_tokens()) return like_rows_of(rows, x.sizes());
+    return rows.view({tp.split.sequences, tp.split.length, rows.size(1)});
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     const variable_list saved = context->get_saved_variables();
     const at::Tensor &x = saved[0], weight = saved[1];
     const bool transposed = context->saved_data["transposed"].toBool();
-    const at::Tensor g = as_rows(gradients[0]);
+    const auto tp = TensorParallel::unpacked(context->saved_data["tp"].toIntVector());
+    const at::Tensor own = as_rows(gradients[0]);
+    const at::Tensor g = transposed ? own : tp.all(own);
 
     at::Tensor for_x = matrix_product(g, transposed ? weight : weight.t());
-    sum_over(context->saved_data["sum_gradient"].toInt(), for_x);
+    if (transposed) for_x = tp.sum(for_x);
 
-    at::Tensor for_bias;
-    if (context->saved_data["for_bias"].toBool()) for_bias = bias_gradient(saved[2], g);
-    return {like_rows_of(for_x, gradients[0]),
-            x.defined() ? for_weight(x, weight, g, transposed) : Variable(),
-            for_bias,
-            Variable(),
-            Variable(),
+    at::Tensor for_bias, of_weight;
+    if (context->saved_data["for_bias"].toBool()) for_bias = bias_gradient(saved[2], own);
+    if (x.defined())
+      of_weight = for_weight(transposed ? tp.all(as_rows(x)) : as_rows(x), weight, g, transposed);
+    return {for_x.view(context->saved_data["sizes"].toIntVector()), of_weight, for_bias, Variable(),
             Variable()};
   }
 
@@ -96,9 +94,8 @@ struct WeightProduct : torch::autograd::Function<WeightProduct> {
     return {};
   }
   // Undefined if it was added to the weight's gradient.
-  static at::Tensor for_weight(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& g,
+  static at::Tensor for_weight(const at::Tensor& rows, const at::Tensor& weight, const at::Tensor& g,
                                bool transposed) {
-    const at::Tensor rows = as_rows(x);
     const at::Tensor left = (transposed ? g : rows).t();
     const at::Tensor& right = transposed ? rows : g;
     at::Tensor sum = accumulated_gradient(weight);
@@ -136,15 +133,13 @@ at::Tensor accumulated_gradient(const at::Tensor& weight) {
 }
 
 at::Tensor product_by_outputs(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
-                              Communicator* tp) {
-  return WeightProduct::apply(x, weight, defined(bias, weight), /*transposed=*/true, int64_t{0},
-                              handle_of(tp));
+                              const TensorParallel& tp) {
+  return WeightProduct::apply(x, weight, defined(bias, weight), /*transposed=*/true, tp);
 }
 
 at::Tensor product_by_inputs(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
-                             Communicator* tp) {
-  return WeightProduct::apply(x, weight, defined(bias, weight), /*transposed=*/false, handle_of(tp),
-                              int64_t{0});
+                             const TensorParallel& tp) {
+  return WeightProduct::apply(x, weight, defined(bias, weight), /*transposed=*/false, tp);
 }
 
 at::Tensor rows_of_table(const at::Tensor& table, const at::Tensor& ids) {

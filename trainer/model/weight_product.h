@@ -8,19 +8,21 @@
 
 #include <ATen/ATen.h>
 
-#include "trainer/comm/communicator.h"
+#include "trainer/model/tensor_parallel.h"
 
 namespace sailor {
 
 // Column-parallel: x [.., inputs] by `weight` [outputs, inputs], plus `bias` [outputs] if it is defined.
-// `weight` is this rank's part of the outputs; the gradient of x is reduced over `tp` (nullptr = none).
+// `weight` is this rank's part of the outputs; the gradient of x is reduced over `tp`. Where the tokens are
+// split, x is this rank's share; only this is kept, and the backward gathers it again for the weight.
 at::Tensor product_by_outputs(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
-                              Communicator* tp);
+                              const TensorParallel& tp);
 
 // Row-parallel: x [.., inputs] by `weight` [inputs, outputs], plus `bias` [outputs] if it is defined.
-// `weight` is this rank's part of the inputs; products are reduced over `tp`, and `bias` is not split.
+// `weight` is this rank's part of the inputs; products are reduced over `tp`, and `bias` is not split. Where
+// the tokens are split, the result is this rank's share, and so is what the gradient of `bias` is from.
 at::Tensor product_by_inputs(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
-                             Communicator* tp);
+                             const TensorParallel& tp);
 
 // Where the gradient of a weight is accumulated in place; undefined where autograd has to look after it.
 at::Tensor accumulated_gradient(const at::Tensor& weight);

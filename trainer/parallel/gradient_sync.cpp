@@ -8,6 +8,7 @@
 #include <string>
 
 #include "trainer/model/element_types.h"
+#include "trainer/model/tensor_parallel.h"
 #include "trainer/optim/square_sum.h"
 
 namespace sailor {
@@ -41,6 +42,7 @@ GradientSync::GradientSync(const Plan& plan, const RankLayout& layout, int rank,
       device_(device),
       tp_(tp),
       sharded_(shards_optimizer(plan.zero)),
+      sums_replicated_(plan.sequence_parallel && tp != nullptr && tp->size() > 1),
       num_layers_(plan.pipelines.front().stages.back().end_layer),
       layout_(gradient_layout(plan, layout, rank, all_groups, parameters)),
       buffer_(layout_.order) {
@@ -149,7 +151,21 @@ void GradientSync::add_unreduced_squares(const GradientBucket& bucket) {
   unreduced_squares_ += square_sum(gradients);
 }
 
+// They are the last of the bucket.
+void GradientSync::sum_replicated(const GradientBucket& bucket) {
+  int64_t first = 0, count = 0;
+  for (const std::size_t i : bucket.parameters) {
+    const Parameter& parameter = *layout_.order[i];
+    if (parameter.sharded) continue;
+    if (count == 0) first = buffer_.offset(i);
+    count += parameter.value.numel();
+  }
+  at::Tensor gradients = buffer_.flat().narrow(0, first, count);
+  if (count > 0) all_reduce(*tp_, gradients);
+}
+
 void GradientSync::start_next_bucket() {
+  if (sums_replicated_) sum_replicated(layout_.buckets[next_bucket_]);
   if (measure_) add_unreduced_squares(layout_.buckets[next_bucket_]);
   std::vector<Part>& parts = parts_[next_bucket_++];
   if (queue_) {

@@ -13,6 +13,9 @@
 // with all reduced gradients of its parameters (those of replicated parameters come from TP rank 0); with it
 // a rank has only those of its slices: of each piece, the block that block_of() gives it.
 //
+// With sequence parallelism every rank of a TP group has the gradients of its own tokens for replicated
+// parameters: they are summed over the group first, a bucket at a time.
+//
 // Functions throw CommError, after which the object is unusable. One thread per object.
 #pragma once
 
@@ -81,6 +84,7 @@ class GradientSync {
   using PieceFunction = void (GradientSync::*)(Part&, int64_t first, int64_t count);
   void start_next_bucket();
   void add_unreduced_squares(const GradientBucket& bucket);
+  void sum_replicated(const GradientBucket& bucket);
   void make_staging();
   int64_t piece_elements(const Part& part) const;
   void for_each_piece(Part& part, PieceFunction function);
@@ -105,6 +109,7 @@ class GradientSync {
   Device& device_;
   Communicator* const tp_;
   const bool sharded_;  // ZeRO-1
+  const bool sums_replicated_;
   const int num_layers_;
   GradientLayout layout_;
   // by index of the plan's groups; nullptr = not a member

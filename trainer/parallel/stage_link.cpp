@@ -1,5 +1,6 @@
 #include "trainer/parallel/stage_link.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "trainer/model/element_types.h"
@@ -31,25 +32,50 @@ MessagePlan plan_messages(int64_t elements, int64_t element_bytes, int sending_t
   return plan;
 }
 
+MessagePlan plan_share_messages(int64_t tokens, int64_t columns, int sending_tp, int receiving_tp) {
+  MessagePlan plan;
+  for (int sender = 0; sender < sending_tp; ++sender) {
+    const BlockRange sent = block_of(static_cast<std::size_t>(tokens), sending_tp, sender);
+    for (int receiver = 0; receiver < receiving_tp; ++receiver) {
+      const BlockRange wanted = block_of(static_cast<std::size_t>(tokens), receiving_tp, receiver);
+      const auto first = static_cast<int64_t>(std::max(sent.first, wanted.first));
+      const auto end = static_cast<int64_t>(std::min(sent.first + sent.count, wanted.first + wanted.count));
+      if (first < end) plan.messages.push_back({sender, receiver, first * columns, (end - first) * columns});
+    }
+  }
+  return plan;
+}
+
 StageLink::StageLink(std::unique_ptr<Communicator> boundary, Communicator* tp, int lower_tp, int upper_tp,
-                     at::Device place)
+                     at::Device place, bool split_tokens)
     : boundary_(std::move(boundary)),
       tp_(tp),
       place_(place),
       lower_tp_(lower_tp),
       upper_tp_(upper_tp),
+      split_tokens_(split_tokens),
       lower_(boundary_->rank() < lower_tp),
       tp_rank_(lower_ ? boundary_->rank() : boundary_->rank() - lower_tp) {}
 
-PendingSend StageLink::send(const at::Tensor& tensor) {
+MessagePlan StageLink::messages(at::IntArrayRef shape, at::ScalarType dtype, bool upwards) const {
+  const int from = upwards ? lower_tp_ : upper_tp_, to = upwards ? upper_tp_ : lower_tp_;
+  if (split_tokens_) return plan_share_messages(shape[0] * shape[1], shape[2], from, to);
+  return plan_messages(c10::multiply_integers(shape), static_cast<int64_t>(c10::elementSize(dtype)), from,
+                       to);
+}
+
+BlockRange StageLink::share(at::IntArrayRef shape) const {
+  return block_of(static_cast<std::size_t>(shape[0] * shape[1]), lower_ ? lower_tp_ : upper_tp_, tp_rank_);
+}
+
+PendingSend StageLink::send(const at::Tensor& tensor, at::IntArrayRef shape) {
   const at::Tensor out = tensor.detach().contiguous();
-  const MessagePlan plan = lower_ ? plan_messages(out.numel(), out.element_size(), lower_tp_, upper_tp_)
-                                  : plan_messages(out.numel(), out.element_size(), upper_tp_, lower_tp_);
+  const int64_t begin = split_tokens_ ? static_cast<int64_t>(share(shape).first) * shape[2] : 0;
   std::vector<Transfer> transfers;
-  for (const StageMessage& message : plan.messages) {
+  for (const StageMessage& message : messages(shape, out.scalar_type(), lower_).messages) {
     if (message.sender != tp_rank_) continue;
     transfers.push_back({Transfer::Kind::send,
-                         static_cast<char*>(out.data_ptr()) + message.first * out.element_size(),
+                         static_cast<char*>(out.data_ptr()) + (message.first - begin) * out.element_size(),
                          static_cast<std::size_t>(message.count), element_type(out.scalar_type()),
                          lower_ ? lower_tp_ + message.receiver : message.receiver});
   }
@@ -62,7 +88,7 @@ void PendingSend::wait() {
 }
 
 at::Tensor PendingReceive::take() {
-  work_->wait_on(stream_of(tensor_));
+  if (work_) work_->wait_on(stream_of(tensor_));
   if (tp_) {
     const int64_t part = tensor_.numel() / tp_->size();
     char* data = static_cast<char*>(tensor_.data_ptr());
@@ -73,18 +99,25 @@ at::Tensor PendingReceive::take() {
 }
 
 PendingReceive StageLink::receive(at::IntArrayRef shape, at::ScalarType dtype) {
-  at::Tensor in = at::empty(shape, at::TensorOptions(place_).dtype(dtype));
-  const MessagePlan plan = lower_ ? plan_messages(in.numel(), in.element_size(), upper_tp_, lower_tp_)
-                                  : plan_messages(in.numel(), in.element_size(), lower_tp_, upper_tp_);
+  const MessagePlan plan = messages(shape, dtype, !lower_);
+  std::vector<int64_t> sizes = shape.vec();
+  int64_t begin = 0;
+  if (split_tokens_ && (lower_ ? lower_tp_ : upper_tp_) > 1) {
+    const BlockRange mine = share(shape);
+    sizes = {static_cast<int64_t>(mine.count), shape[2]};
+    begin = static_cast<int64_t>(mine.first) * shape[2];
+  }
+  at::Tensor in = at::empty(sizes, at::TensorOptions(place_).dtype(dtype));
   const ElementType type = element_type(dtype);
   std::vector<Transfer> transfers;
   for (const StageMessage& message : plan.messages) {
     if (message.receiver != tp_rank_) continue;
     transfers.push_back({Transfer::Kind::recv,
-                         static_cast<char*>(in.data_ptr()) + message.first * in.element_size(),
+                         static_cast<char*>(in.data_ptr()) + (message.first - begin) * in.element_size(),
                          static_cast<std::size_t>(message.count), type,
                          lower_ ? lower_tp_ + message.sender : message.sender});
   }
+  if (transfers.empty()) return {in, nullptr, nullptr};
   return {in, boundary_->exchange(transfers, stream_of(in)), plan.gather ? tp_ : nullptr};
 }
 

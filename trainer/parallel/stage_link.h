@@ -4,6 +4,9 @@
 // sending ranks to the receiving ones, then an all-gather inside the receiving TP group, which has the
 // fastest links. Small ones are sent completely to every receiver, which saves the all-gather's latency.
 // plan_messages() decides by size alone, so that both sides agree.
+//
+// With sequence parallelism every rank has its share of the tokens (trainer/model/tensor_parallel.h), and a
+// message is what two shares have in common: it is sent once, at any size, and nothing is gathered.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -32,6 +35,8 @@ struct MessagePlan {
 constexpr int64_t kSmallActivationBytes = 65536;
 
 MessagePlan plan_messages(int64_t elements, int64_t element_bytes, int sending_tp, int receiving_tp);
+// Of activations whose tokens are split, with `columns` elements each.
+MessagePlan plan_share_messages(int64_t tokens, int64_t columns, int sending_tp, int receiving_tp);
 
 // A tensor being sent, kept alive until it has left.
 class PendingSend {
@@ -73,22 +78,28 @@ class StageLink {
  public:
   // `boundary` has the `lower_tp` ranks of the lower group, then the `upper_tp` ranks of the upper one. `tp`
   // is the caller's own TP group, or nullptr; it outlives the link. Tensors are in `place`, the
-  // communicators' memory.
+  // communicators' memory. `split_tokens`: both groups split them.
   StageLink(std::unique_ptr<Communicator> boundary, Communicator* tp, int lower_tp, int upper_tp,
-            at::Device place = at::kCPU);
+            at::Device place = at::kCPU, bool split_tokens = false);
 
-  // Asynchronous: sends an activation in the lower group, its gradient in the upper one.
-  PendingSend send(const at::Tensor& tensor);
-  // Posts the receive of the other group's next tensor, whose shape both know. Returns at once.
+  // Asynchronous: sends an activation in the lower group, its gradient in the upper one. `shape` is that of
+  // the whole tensor, [sequences, length, hidden], which both groups know.
+  PendingSend send(const at::Tensor& tensor, at::IntArrayRef shape);
+  // Posts the receive of the other group's next tensor, or of this rank's share. Returns at once.
   PendingReceive receive(at::IntArrayRef shape, at::ScalarType dtype);
   // Like Communicator's.
   void settle() { boundary_->settle(); }
 
  private:
+  MessagePlan messages(at::IntArrayRef shape, at::ScalarType dtype, bool upwards) const;
+  // This rank's rows of a tensor whose tokens are split.
+  BlockRange share(at::IntArrayRef shape) const;
+
   std::unique_ptr<Communicator> boundary_;
   Communicator* tp_;
   at::Device place_;
   int lower_tp_, upper_tp_;
+  bool split_tokens_;
   bool lower_;  // the caller is in the lower group
   int tp_rank_;
 };

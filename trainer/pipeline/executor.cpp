@@ -70,9 +70,15 @@ at::Tensor PipelineExecutor::take_message(int microbatch) {
   return message;
 }
 
-void PipelineExecutor::send(StageLink& to, const at::Tensor& tensor) {
+void PipelineExecutor::send(StageLink& to, const at::Tensor& tensor, int sequences) {
   while (!on_their_way_.empty() && on_their_way_.front().done()) on_their_way_.pop_front();
-  on_their_way_.push_back(to.send(tensor));
+  on_their_way_.push_back(to.send(tensor, {sequences, model_.sequence, model_.hidden}));
+}
+
+Batch PipelineExecutor::load(const PipelineWork& work, const ScheduleStep& step) const {
+  Batch batch = work.load(step.microbatch, first(step.chunk) || last(step.chunk));
+  if (position_.sequence_parallel) batch.split = {work.sequences(step.microbatch), model_.sequence};
+  return batch;
 }
 
 void PipelineExecutor::forward(const PipelineWork& work, const ScheduleStep& step) {
@@ -80,7 +86,7 @@ void PipelineExecutor::forward(const PipelineWork& work, const ScheduleStep& ste
   at::Tensor x;
   if (!first(step.chunk)) x = take_message(step.microbatch);
   const int sequences = work.sequences(step.microbatch);
-  const Batch batch = work.load(step.microbatch, first(step.chunk) || last(step.chunk));
+  const Batch batch = load(work, step);
 
   auto& flights = flights_[static_cast<std::size_t>(step.chunk)];
   flights.emplace_back();
@@ -93,7 +99,7 @@ void PipelineExecutor::forward(const PipelineWork& work, const ScheduleStep& ste
   if (last(step.chunk)) {
     result_.losses.push_back(x);
   } else {
-    send(*next_, x);
+    send(*next_, x, sequences);
   }
 }
 
@@ -130,7 +136,7 @@ void PipelineExecutor::backward(const PipelineWork& work, const ScheduleStep& st
   });
   flights.pop_front();
   --in_flight_;
-  if (!first(step.chunk)) send(*previous_, gradient);
+  if (!first(step.chunk)) send(*previous_, gradient, work.sequences(step.microbatch));
 }
 
 double PipelineExecutor::evaluate(const PipelineWork& work) {
@@ -145,12 +151,12 @@ double PipelineExecutor::evaluate(const PipelineWork& work) {
       ask_for_message(work, step);
       x = take_message(step.microbatch);
     }
-    const Batch batch = work.load(step.microbatch, first(step.chunk) || last(step.chunk));
+    const Batch batch = load(work, step);
     x = chunks_[static_cast<std::size_t>(step.chunk)].evaluate(batch, std::move(x));
     if (last(step.chunk)) {
       evaluated.losses.push_back(x);
     } else {
-      send(*next_, x);
+      send(*next_, x, work.sequences(step.microbatch));
       for (; on_their_way_.size() > most_sends; on_their_way_.pop_front()) on_their_way_.front().wait();
     }
   }

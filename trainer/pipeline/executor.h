@@ -25,6 +25,7 @@ struct GroupPosition {
   int group = 0;
   int groups = 1;  // of the pipeline
   ReplicaShape shape;
+  bool sequence_parallel = false;  // of the plan
 };
 
 struct PipelineResult {
@@ -76,7 +77,8 @@ class PipelineExecutor {
   bool last(int chunk) const;
   void ask_for_message(const PipelineWork& work, const ScheduleStep& step);
   at::Tensor take_message(int microbatch);
-  void send(StageLink& to, const at::Tensor& tensor);
+  void send(StageLink& to, const at::Tensor& tensor, int sequences);
+  Batch load(const PipelineWork& work, const ScheduleStep& step) const;
   void forward(const PipelineWork& work, const ScheduleStep& step);
   void backward(const PipelineWork& work, const ScheduleStep& step);
   PhaseWork phase_work(Phase phase, const Chunk& chunk, int sequences) const;

@@ -37,7 +37,7 @@ RankStage::RankStage(const JobSpec& job, const Plan& plan, const RankLayout& lay
                      CommFactory& factory, at::Device place) {
   const RankSlot& slot = layout.slots().at(static_cast<std::size_t>(rank));
   const PlanPipeline& pipeline = plan.pipelines[static_cast<std::size_t>(slot.pipeline)];
-  position = {slot.pipeline, slot.stage, num_groups(plan, pipeline), slot.shape};
+  position = {slot.pipeline, slot.stage, num_groups(plan, pipeline), slot.shape, plan.sequence_parallel};
   connect(plan, layout, factory, place);
   build(job, plan, layout, place);
 }
@@ -59,7 +59,7 @@ void RankStage::connect(const Plan& plan, const RankLayout& layout, CommFactory&
     ranks.insert(ranks.end(), above.begin(), above.end());
     (position.group == lower ? next : previous) = std::make_unique<StageLink>(
         factory.create(fmt::format("link/{}.{}", position.pipeline, lower), ranks), tp.get(), lower_tp,
-        upper_tp, place);
+        upper_tp, place, plan.sequence_parallel);
   }
 }
 

@@ -93,8 +93,8 @@ TEST(Operators, LeaveOutWhatTheLoopLeavesOut) {
     for (const uint64_t seed : {uint64_t{1}, uint64_t{0xfedcba9876543210}}) {
       const DropoutPlace place{.seed = seed, .step = 12, .sequence = int64_t{1} << 33, .layer = 9, .site = 1};
       for (const double rate : {0.1, 0.75}) {
-        const at::Tensor loop = dropped_by_loop(x, place, rate),
-                         operators = dropped_by_operators(x, place, rate);
+        const at::Tensor loop = dropped_by_loop(x, {x.numel() / x.size(0)}, place, rate),
+                         operators = dropped_by_operators(x, {x.numel() / x.size(0)}, place, rate);
         EXPECT_TRUE(at::equal(loop.eq(0), operators.eq(0))) << rate;
         EXPECT_LE(largest_difference(loop, operators), type == at::kBFloat16 ? 1.0 / 16 : 1e-6);
       }

@@ -18,6 +18,9 @@ TEST(FeatureText, NamesWhatThePlanDoes) {
   plan.zero = Zero::optimizer;
   plan.interleave = 2;
   EXPECT_EQ(feature_text(plan), "zero1 interleave:2");
+  plan.sequence_parallel = true;
+  EXPECT_EQ(feature_text(plan), "zero1 interleave:2 sequence-parallel");
+  plan.sequence_parallel = false;
   plan.precision = Precision::fp16;
   EXPECT_EQ(feature_text(plan), "fp16 zero1 interleave:2");
   plan.precision.reset();

@@ -128,6 +128,14 @@ TEST(PlanJson, EveryBreakOfTheFormIsOneErrorWithItsLine) {
       HasSubstr("zero: gradients is not supported yet by planner and trainer: use none or optimizer"));
 }
 
+TEST(PlanJson, SequenceParallelismIsWrittenWhereThereIsAny) {
+  Plan plan = example_plan();
+  EXPECT_THAT(to_json(plan, -1), ::testing::Not(HasSubstr("sequence_parallel")));
+  plan.sequence_parallel = true;
+  EXPECT_THAT(to_json(plan, -1), HasSubstr(R"("sequence_parallel":true)"));
+  EXPECT_TRUE(parse_plan(to_json(plan), "p").sequence_parallel);
+}
+
 TEST(PlanJson, OlderReadersGetShardedOptimizersAsAFlag) {
   Plan plan = example_plan();
   for (const Zero zero : {Zero::none, Zero::optimizer}) {

@@ -104,6 +104,11 @@ TEST(CheckPlan, NamesWhatDoesNotFitTheJob) {
   EXPECT_THAT(check_plan(p, valid_job()),
               ElementsAre(HasSubstr("pipeline 1, stage 0: recompute \"selective\" is not supported")));
   p = valid_plan();
+  p.sequence_parallel = true;
+  EXPECT_THAT(check_plan(p, valid_job()), IsEmpty());
+  EXPECT_THAT(check_plan(p, valid_job(), all_plan_features()),
+              ElementsAre(HasSubstr("sequence_parallel is not supported")));
+  p = valid_plan();
   p.zero = Zero::optimizer;
   EXPECT_THAT(check_plan(p, valid_job(), all_plan_features()), IsEmpty());
   EXPECT_THAT(check_plan(p, valid_job(), {}),

@@ -69,11 +69,12 @@ TEST(MegatronFlags, InterleavingRecomputationAndZero) {
       test::make_plan(in, 1, {{{0, 3, "fast", 1}, {3, 5, "fast", 1}, {5, 7, "fast", 1}, {7, 10, "fast", 1}}});
   plan.interleave = 2;
   plan.zero = Zero::optimizer;
+  plan.sequence_parallel = true;
   for (PlanStage& stage : plan.pipelines[0].stages) stage.recompute = Recompute::full;
   const MegatronFlags m = megatron_flags(in.job, plan);
-  for (const char* flag :
-       {"--pipeline-model-parallel-size 2", "--num-layers-per-virtual-pipeline-stage 2",
-        "--use-distributed-optimizer", "--recompute-granularity full", "--recompute-method uniform"})
+  for (const char* flag : {"--pipeline-model-parallel-size 2", "--num-layers-per-virtual-pipeline-stage 2",
+                           "--use-distributed-optimizer", "--sequence-parallel",
+                           "--recompute-granularity full", "--recompute-method uniform"})
     EXPECT_TRUE(has(m, flag)) << flag;
 }
 

@@ -34,8 +34,7 @@ TEST(WeightProduct, LeavesWhatTheLibrarysOperatorsLeave) {
     at::Tensor x = leaf(input), w = leaf(weight), b = leaf(bias);
     const void* accumulated = nullptr;
     for (int pass = 0; pass < 3; ++pass) {
-      const at::Tensor y =
-          by_outputs ? product_by_outputs(x, w, b, nullptr) : product_by_inputs(x, w, b, nullptr);
+      const at::Tensor y = by_outputs ? product_by_outputs(x, w, b, {}) : product_by_inputs(x, w, b, {});
       EXPECT_TRUE(at::allclose(y, expected.y, 1e-13, 1e-13));
       torch::autograd::backward({y}, {y.detach().sin()});
       if (pass > 0) {
@@ -62,9 +61,7 @@ TEST(WeightProduct, AddsToGradientsInFp32) {
     w.mutable_grad() = w_sum;
     b.mutable_grad() = b_sum;
     for (int pass = 0; pass < 2; ++pass)
-      (by_outputs ? product_by_outputs(x, w, b, nullptr) : product_by_inputs(x, w, b, nullptr))
-          .sum()
-          .backward();
+      (by_outputs ? product_by_outputs(x, w, b, {}) : product_by_inputs(x, w, b, {})).sum().backward();
     EXPECT_EQ(w.grad().data_ptr(), w_sum.data_ptr());
     EXPECT_EQ(b.grad().data_ptr(), b_sum.data_ptr());
     const at::Tensor ones = at::ones({40, 4}, at::kDouble);
@@ -78,7 +75,7 @@ TEST(WeightProduct, AddsToGradientsInFp32) {
 TEST(WeightProduct, GoesWithoutABiasAndTakesGradientsThatAreNoMatrix) {
   const at::Tensor input = at::randn({3, 6}, at::kDouble), weight = at::randn({4, 6}, at::kDouble);
   at::Tensor x = leaf(input), w = leaf(weight);
-  for (int pass = 0; pass < 2; ++pass) product_by_outputs(x, w, {}, nullptr).sum().backward();
+  for (int pass = 0; pass < 2; ++pass) product_by_outputs(x, w, {}, {}).sum().backward();
   EXPECT_TRUE(at::allclose(w.grad(), 2 * input.sum(0).expand({4, 6}), 1e-13, 1e-13));
   EXPECT_TRUE(at::allclose(x.grad(), 2 * weight.sum(0).expand({3, 6}), 1e-13, 1e-13));
 }
@@ -102,7 +99,7 @@ TEST(WeightProduct, HalvesOnTwoRanksMakeTheWhole) {
       at::Tensor my_x = leaf(input), my_w1 = leaf(half(up)), my_w2 = leaf(half(down));
       at::Tensor my_b1 = leaf(half(up_bias)), my_b2 = leaf(bias);
       const at::Tensor mine =
-          product_by_inputs(product_by_outputs(my_x, my_w1, my_b1, tp.get()), my_w2, my_b2, tp.get());
+          product_by_inputs(product_by_outputs(my_x, my_w1, my_b1, {tp.get()}), my_w2, my_b2, {tp.get()});
       EXPECT_TRUE(close(mine, y));
       torch::autograd::backward({mine}, {gradient});
       EXPECT_TRUE(close(my_x.grad(), x.grad()));

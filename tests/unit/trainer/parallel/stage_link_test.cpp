@@ -42,6 +42,27 @@ TEST(StageMessages, LargeTensorsTravelOnceAndSmallOnesWhole) {
   EXPECT_EQ(plan_messages(12, 4, 1, 3).messages.size(), 3u);
 }
 
+TEST(StageMessages, SharesOfTokensTravelOnceToWhereTheyAreWanted) {
+  for (int a = 1; a <= 6; ++a) {
+    for (int b = 1; b <= 6; ++b) {
+      for (const int64_t tokens : {1, 4, 9, 60, 61}) {
+        std::vector<int> sent(static_cast<std::size_t>(tokens * 3), 0);
+        for (const StageMessage& m : plan_share_messages(tokens, 3, a, b).messages) {
+          const BlockRange from = block_of(static_cast<std::size_t>(tokens), a, m.sender);
+          const BlockRange to = block_of(static_cast<std::size_t>(tokens), b, m.receiver);
+          for (int64_t i = m.first; i < m.first + m.count; ++i) {
+            const auto token = static_cast<std::size_t>(i / 3);
+            ASSERT_TRUE(token >= from.first && token < from.first + from.count);
+            ASSERT_TRUE(token >= to.first && token < to.first + to.count);
+            ++sent[static_cast<std::size_t>(i)];
+          }
+        }
+        for (const int times : sent) ASSERT_EQ(times, 1);
+      }
+    }
+  }
+}
+
 class StageLinks : public ::testing::TestWithParam<std::tuple<std::string, int, int, int>> {};
 INSTANTIATE_TEST_SUITE_P(, StageLinks,
                          ::testing::Combine(::testing::Values("thread", "socket"), ::testing::Values(1, 2, 3),
@@ -63,14 +84,39 @@ TEST_P(StageLinks, TheWholeTensorArrivesOnEveryRankInBothDirections) {
     StageLink link(factory.create("link", all_ranks(lower_tp + upper_tp)), tp.get(), lower_tp, upper_tp);
     for (int i = 0; i < 3; ++i) {
       if (low) {
-        PendingSend send = link.send(value(i));
+        PendingSend send = link.send(value(i), {size, 2});
         EXPECT_TRUE(at::equal(link.receive({size, 2}, at::kFloat).take(), value(-i)));
         send.wait();
       } else {
         EXPECT_TRUE(at::equal(link.receive({size, 2}, at::kFloat).take(), value(i)));
-        PendingSend send = link.send(value(-i));
+        PendingSend send = link.send(value(-i), {size, 2});
         send.wait();
       }
+    }
+  });
+}
+
+TEST_P(StageLinks, SharesOfTokensArriveInBothDirections) {
+  const auto& [plane, lower, upper, rows] = GetParam();
+  const int lower_tp = lower, upper_tp = upper;
+  const std::vector<int64_t> shape = {1, rows - 1, 2};
+  TestJob job(plane, lower_tp + upper_tp);
+  const auto value = [&](int size, int rank, double offset) {
+    const at::Tensor whole = at::arange(shape[1] * 2, at::kFloat).view(shape) + offset;
+    if (size == 1) return whole;
+    const BlockRange mine = block_of(static_cast<std::size_t>(shape[1]), size, rank);
+    return whole[0].narrow(0, static_cast<int64_t>(mine.first), static_cast<int64_t>(mine.count));
+  };
+  job.run([&](CommFactory& factory) {
+    const bool low = factory.rank() < lower_tp;
+    const int size = low ? lower_tp : upper_tp, rank = factory.rank() - (low ? 0 : lower_tp);
+    StageLink link(factory.create("link", all_ranks(lower_tp + upper_tp)), nullptr, lower_tp, upper_tp,
+                   at::kCPU, /*split_tokens=*/true);
+    for (int i = 0; i < 3; ++i) {
+      PendingReceive receive = link.receive(shape, at::kFloat);
+      PendingSend send = link.send(value(size, rank, low ? i : -i), shape);
+      EXPECT_TRUE(at::equal(receive.take(), value(size, rank, low ? -i : i)));
+      send.wait();
     }
   });
 }
