@@ -404,7 +404,8 @@ class Package(unittest.TestCase):
         self.assertEqual((sailor.__version__, importlib.metadata.version("sailor")), (version, version))
 
     def test_has_an_option_for_every_flag_of_the_program(self):
-        flags = set(re.findall(r"^  (?:-\w,)?--([a-z-]+)", program("plan", "--help")[1], re.MULTILINE))
+        # Newer releases of CLI11 put long options into a column of their own.
+        flags = set(re.findall(r"^ {2,10}(?:-\w,)? *--([a-z-]+)", program("plan", "--help")[1], re.MULTILINE))
         arguments = {"top", "cluster", "previous"}
         elsewhere = {"help", "quiet", "format", "output", "result", "model", "sequence", "global-batch", "precision"}
         ours = {name.replace("_", "-") for name in sailor.Options.__annotations__} - {"program"}
