@@ -1,15 +1,10 @@
 #include "planner/inputs/planning_record.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
-#include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <stdexcept>
 
 #include "planner/spec/error.h"
 #include "planner/spec/field.h"
@@ -57,10 +52,7 @@ void write_files(const std::string& directory, const PlanningFiles& files) {
   fs::remove_all(directory, error);
   for (const auto& [name, text] : files) {
     const fs::path path = fs::path(directory) / name;
-    fs::create_directories(path.parent_path(), error);
-    if (error)
-      throw std::runtime_error(
-          fmt::format("cannot make {}: {}", path.parent_path().string(), error.message()));
+    create_directories_on_disk(path.parent_path());
     write_file_atomically(path.string(), text);
   }
 }
@@ -136,23 +128,16 @@ PlanningOptions load_planning_options(const std::string& path) {
 }
 
 void write_planning(const std::string& directory, const PlanningFiles& files) {
-  const std::string path = directory + "/planning", made = path + ".new";
+  const std::string path = directory + "/planning", made = path + ".new", aside = path + ".old";
   std::error_code error;
+  fs::remove_all(aside, error);
   if (files.empty()) {
     fs::remove_all(path, error);
     return;
   }
   write_files(made, files);
-  if (!fs::exists(path, error)) {
-    fs::rename(made, path, error);
-  } else if (renameat2(AT_FDCWD, made.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) != 0) {
-    // Not every file system can exchange two directories.
-    fs::remove_all(path, error);
-    fs::rename(made, path, error);
-  } else {
-    fs::remove_all(made, error);
-  }
-  if (error) throw std::runtime_error(fmt::format("cannot write {}: {}", path, error.message()));
+  if (const std::string older = replace_directory(made, path, aside); !older.empty())
+    fs::remove_all(older, error);
 }
 
 std::string planning_of(const std::string& directory) {

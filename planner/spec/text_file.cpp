@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <stdexcept>
@@ -167,6 +168,21 @@ void create_directories_on_disk(const std::string& path) {
   std::filesystem::create_directories(path, error);
   if (error) throw std::runtime_error("cannot make " + path + ": " + error.message());
   for (auto parent = parents.rbegin(); parent != parents.rend(); ++parent) sync_directory(*parent);
+}
+
+std::string replace_directory(const std::string& made, const std::string& path, const std::string& aside) {
+  std::string older;
+  if (renameat2(AT_FDCWD, made.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) == 0) {
+    older = made;
+  } else {
+    if (rename(path.c_str(), aside.c_str()) == 0)
+      older = aside;
+    else if (errno != ENOENT)
+      fail_write(path);
+    if (rename(made.c_str(), path.c_str()) != 0) fail_write(path);
+  }
+  sync_directory(std::filesystem::path(path).parent_path());
+  return older;
 }
 
 std::string relative_to_file(const std::string& path, const std::string& base_file) {

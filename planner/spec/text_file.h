@@ -1,4 +1,4 @@
-// Reading and writing whole text files, with errors that say what to do.
+// Reading and writing whole text files and directories of them, with errors that say what to do.
 #pragma once
 
 #include <string>
@@ -28,6 +28,12 @@ void sync_directory(const std::string& path);
 
 // Creates a directory with its missing parents, and puts their names on the disk. Throws std::runtime_error.
 void create_directories_on_disk(const std::string& path);
+
+// Renames the directory `made` to `path`, in the same directory, and puts the names on the disk. An older
+// `path` is exchanged with it in one step: readers, and a power cut, find one of the two. Where the file
+// system cannot exchange directories, the older one is first renamed to `aside`. Returns the older one's new
+// name, for the caller to remove; empty if there was none. Throws std::runtime_error.
+std::string replace_directory(const std::string& made, const std::string& path, const std::string& aside);
 
 // `path` itself if absolute, else relative to the directory of `base_file`.
 std::string relative_to_file(const std::string& path, const std::string& base_file);

@@ -1,6 +1,9 @@
 #include "tests/power_cut/disk_model.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/uio.h>
 
 #include <algorithm>
 #include <array>
@@ -8,6 +11,8 @@
 #include <fstream>
 #include <functional>
 #include <stdexcept>
+
+#include "planner/process/file_descriptor.h"
 
 namespace sailor::power_cut {
 namespace {
@@ -51,6 +56,16 @@ std::vector<Record> read_recording(const std::string& file) {
     records.push_back(std::move(record));
   }
   return records;
+}
+
+void record_output(const std::string& recording, std::string_view text) {
+  const FileDescriptor file(open(recording.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
+  std::array<int64_t, 6> header = {'o', 0, 0, 0, 0, static_cast<int64_t>(text.size())};
+  const std::array<iovec, 2> parts = {
+      {{header.data(), sizeof header}, {const_cast<char*>(text.data()), text.size()}}};
+  if (flock(file.get(), LOCK_EX) != 0 ||
+      writev(file.get(), parts.data(), 2) != static_cast<ssize_t>(sizeof header + text.size()))
+    throw std::runtime_error("cannot write " + recording);
 }
 
 DiskModel::Name DiskModel::name_of(const std::string& path) const {

@@ -20,6 +20,7 @@
 #include <map>
 #include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace sailor::power_cut {
@@ -30,6 +31,8 @@ struct Record {
   std::string path, other_path, data;
 };
 std::vector<Record> read_recording(const std::string& file);
+// Adds what a program said, between its changes.
+void record_output(const std::string& recording, std::string_view text);
 
 enum class Ignored { nothing, file_syncs, directory_syncs };  // to see that a test notices it
 

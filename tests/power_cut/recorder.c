@@ -223,6 +223,10 @@ int fallocate(int fd, int mode, off_t at, off_t bytes) { return fallocate64(fd, 
   return result;
 
 int renameat2(int at, const char* from, int at2, const char* to, unsigned flags) {
+  if (flags == RENAME_EXCHANGE && getenv("POWER_CUT_NO_EXCHANGE") != NULL) {
+    errno = EINVAL;
+    return -1;
+  }
   NAMES('r', at, from, at2, to, flags, syscall(SYS_renameat2, at, from, at2, to, flags))
 }
 int rename(const char* from, const char* to) { return renameat2(AT_FDCWD, from, AT_FDCWD, to, 0); }

@@ -1,18 +1,14 @@
 #include "tests/power_cut/training_run.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <stdlib.h>
-#include <sys/file.h>
-#include <sys/uio.h>
 
-#include <array>
 #include <stdexcept>
 #include <string_view>
 
-#include "planner/process/file_descriptor.h"
 #include "planner/process/subprocess.h"
 #include "planner/spec/text_file.h"
+#include "tests/power_cut/disk_model.h"
 
 namespace sailor::power_cut {
 namespace {
@@ -30,17 +26,6 @@ constexpr const char* kPlan = R"({"sailor_plan": 1, "model": "tiny", "global_bat
                                  {"layers": [3, 6], "gpu_type": "any", "zone": "here", "tp": 1}]},
   {"microbatches": 2, "stages": [{"layers": [0, 6], "gpu_type": "any", "zone": "here", "tp": 1}]}],
  "zero1": true, "interleave": 1})";
-
-// A record of the format of recorder.c.
-void record_output(const std::string& recording, std::string_view text) {
-  const FileDescriptor file(open(recording.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
-  std::array<int64_t, 6> header = {'o', 0, 0, 0, 0, static_cast<int64_t>(text.size())};
-  const std::array<iovec, 2> parts = {
-      {{header.data(), sizeof header}, {const_cast<char*>(text.data()), text.size()}}};
-  if (flock(file.get(), LOCK_EX) != 0 ||
-      writev(file.get(), parts.data(), 2) != static_cast<ssize_t>(sizeof header + text.size()))
-    throw std::runtime_error("cannot write " + recording);
-}
 
 }  // namespace
 

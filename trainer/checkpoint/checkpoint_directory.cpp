@@ -173,20 +173,12 @@ std::string commit_checkpoint(const std::string& directory, const CheckpointMani
   if (const std::string wrong = incomplete(manifest); !wrong.empty())
     throw std::logic_error("a checkpoint that is not complete: " + wrong);
   const std::string path = fmt::format("{}/{}{}", directory, kPrefix, manifest.step);
-  const std::string written = path + kUnfinished, replaced = path + kReplaced;
+  const std::string written = path + kUnfinished;
   const std::string text = to_json(manifest);
   write_file_atomically(written + kManifestFile, text);  // syncs the names of all files
   write_file_atomically(written + kDoneFile, done_text(text));
-  std::error_code error;
-  const bool replaces = fs::exists(path, error);
-  if (replaces) {
-    fs::rename(path, replaced, error);
-    check(error, "rename", path);
-  }
-  fs::rename(written, path, error);
-  check(error, "rename", written);
-  sync_directory(directory);
-  if (replaces) remove_folder(replaced);
+  if (const std::string older = replace_directory(written, path, path + kReplaced); !older.empty())
+    remove_folder(older);
   return path;
 }
 
