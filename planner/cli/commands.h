@@ -117,6 +117,11 @@ struct SchemaCommand {
   Format format = Format::json;
 };
 
+struct VersionCommand {
+  bool full = false;
+  bool json = false;
+};
+
 struct ClusterCommand {
   std::string cluster;  // snapshot file; empty = the live cluster
   std::string config;
@@ -133,5 +138,6 @@ int run_replay(const ReplayCommand& command);
 int run_report(const ReportCommand& command);
 int run_cluster(const ClusterCommand& command);
 int run_schema(const SchemaCommand& command);
+int run_version(const VersionCommand& command);
 
 }  // namespace sailor::cli

@@ -19,8 +19,8 @@
 namespace sailor::cli {
 namespace {
 
-const std::vector<std::string> kBuiltIn = {"cluster", "explain", "model",  "pareto",   "plan",
-                                           "replay",  "report",  "schema", "simulate", "validate"};
+const std::vector<std::string> kBuiltIn = {"cluster", "explain", "model",    "pareto",   "plan",   "replay",
+                                           "report",  "schema",  "simulate", "validate", "version"};
 
 // Adds an option whose text a parser of planner/spec/overrides.h turns into `target`.
 template <typename T, typename Parse>
@@ -325,6 +325,13 @@ CLI::App* add_schema(CLI::App& app, SchemaCommand& command) {
   return verb;
 }
 
+CLI::App* add_version(CLI::App& app, VersionCommand& command) {
+  CLI::App* verb = app.add_subcommand("version", "show the version, and what it was built from and with");
+  verb->add_flag("--full", command.full, "also commit, compiler, flags and libraries of the build");
+  verb->add_flag("--json", command.json, "all of it as JSON");
+  return verb;
+}
+
 std::vector<std::string> all_verbs() {
   std::vector<std::string> verbs = kBuiltIn;
   for (const std::string& verb : external_verbs()) {
@@ -368,6 +375,7 @@ int run(int argc, char** argv) {
   ValidateCommand validate_command;
   ReplayCommand replay_command;
   SchemaCommand schema_command;
+  VersionCommand version_command;
   ClusterCommand cluster_command;
   CLI::App* explain_verb = add_explain(app, explain_command);
   CLI::App* model_verb = add_model(app, model_command);
@@ -378,6 +386,7 @@ int run(int argc, char** argv) {
   CLI::App* schema_verb = add_schema(app, schema_command);
   CLI::App* simulate_verb = add_simulate(app, simulate_command);
   CLI::App* validate_verb = add_validate(app, validate_command);
+  CLI::App* version_verb = add_version(app, version_command);
   add_cluster(app, cluster_command);
   try {
     app.parse(argc, argv);
@@ -395,6 +404,7 @@ int run(int argc, char** argv) {
   if (*schema_verb) return run_schema(schema_command);
   if (*simulate_verb) return run_simulate(simulate_command);
   if (*validate_verb) return run_validate(validate_command);
+  if (*version_verb) return run_version(version_command);
   return run_cluster(cluster_command);
 }
 

@@ -1,0 +1,31 @@
+# The revision of the sources. As a script (cmake -DSOURCE=DIR -DHEADER=FILE -P revision.cmake) writes it for planner/cli/version.cpp.
+
+cmake_minimum_required(VERSION 3.25)
+
+# commit: from `git archive`'s file, else from git, with "+changes" if files differ from it; else "unknown". epoch: its time, or empty.
+function(sailor_revision source commit epoch)
+  file(STRINGS ${source}/etc/packaging/revision archived)
+  set(text "")
+  set(changes "")
+  if(archived MATCHES "^[0-9a-f]+ [0-9]+$")
+    set(text ${archived})
+  elseif(EXISTS ${source}/.git)
+    execute_process(COMMAND git -C ${source} log -1 --format=%H\ %ct OUTPUT_VARIABLE text ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE)
+    execute_process(COMMAND git -C ${source} status --porcelain --untracked-files=no OUTPUT_VARIABLE changed ERROR_QUIET)
+    if(NOT changed STREQUAL "")
+      set(changes "+changes")
+    endif()
+  endif()
+  if(NOT text MATCHES "^([0-9a-f]+) ([0-9]+)$")
+    set(${commit} unknown PARENT_SCOPE)
+    set(${epoch} "" PARENT_SCOPE)
+    return()
+  endif()
+  set(${commit} ${CMAKE_MATCH_1}${changes} PARENT_SCOPE)
+  set(${epoch} ${CMAKE_MATCH_2} PARENT_SCOPE)
+endfunction()
+
+if(HEADER)
+  sailor_revision(${SOURCE} commit epoch)
+  file(CONFIGURE OUTPUT ${HEADER} CONTENT "#pragma once\n#define SAILOR_COMMIT \"${commit}\"\n")
+endif()
