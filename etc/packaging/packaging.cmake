@@ -76,6 +76,6 @@ set(CPACK_DEBIAN_TRAINER_PACKAGE_DEPENDS "sailor (= ${PROJECT_VERSION}), openmpi
 set(CPACK_RPM_COMPONENT_INSTALL ON)
 set(CPACK_RPM_SAILOR_PACKAGE_NAME sailor)
 set(CPACK_RPM_TRAINER_PACKAGE_NAME sailor-trainer)
-set(CPACK_RPM_PACKAGE_LICENSE "see LICENSE")
+set(CPACK_RPM_PACKAGE_LICENSE Apache-2.0)   # SPDX
 set(CPACK_RPM_USER_FILELIST "%config(noreplace) /etc/sailor/sailor.yaml")
 include(CPack)
