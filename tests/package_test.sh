@@ -65,10 +65,15 @@ if command -v dpkg-deb >/dev/null; then
   expect "deb: needs no libtorch, no MPI" equal "$(grep -ciE 'torch|mpi' <<<"$depends" || true)" 0
   expect "deb: only this release of Slurm" grep -qE 'libslurm[0-9]+' <<<"$depends"
   expect "deb: sailor.yaml is the admin's" equal "$(dpkg-deb --info "$deb" conffiles)" /etc/sailor/sailor.yaml
+  expect "deb: bill of materials" python3 "$root/tests/sbom_check.py" "$work/root/usr/share/doc/sailor/sailor.spdx.json" sailor "$depends"
   if [ -f "$build/bin/sailor-run" ]; then
-    dpkg-deb -x "$(ls "$work"/deb/sailor-trainer_*.deb)" "$work/root"
+    trainer=$(ls "$work"/deb/sailor-trainer_*.deb)
+    dpkg-deb -x "$trainer" "$work/root"
+    expect "sailor-trainer: bill of materials" python3 "$root/tests/sbom_check.py" "$work/root/usr/share/doc/sailor-trainer/sailor-trainer.spdx.json" \
+      sailor-trainer "$(dpkg-deb -f "$trainer" Depends)"
     expect "sailor-trainer: sailor-run" test -f "$work/root/usr/libexec/sailor/sailor-run"
   fi
+  expect "deb: what the linker gives to harden programs" "$root/tests/hardening.sh" --link "$work/root"
 fi
 
 # Manual pages and completion know every option and every verb.

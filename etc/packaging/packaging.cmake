@@ -49,6 +49,30 @@ install(FILES ${PROJECT_SOURCE_DIR}/etc/doc/man/sailor.yaml.5 DESTINATION ${CMAK
 install(FILES ${PROJECT_SOURCE_DIR}/etc/doc/man/spank_sailor.8 DESTINATION ${CMAKE_INSTALL_MANDIR}/man8 COMPONENT sailor)
 install(FILES ${PROJECT_SOURCE_DIR}/etc/completion/sailor DESTINATION share/bash-completion/completions COMPONENT sailor)
 
+# Packages, which are staged in DESTDIR, say what their programs were built from, as seen by Ninja.
+if(CMAKE_GENERATOR STREQUAL Ninja)
+  foreach(component sailor trainer)
+    set(files "")
+    foreach(program ${${component}_programs})
+      if(TARGET ${program})
+        string(APPEND files " \"$<TARGET_FILE:${program}>\"")
+      endif()
+    endforeach()
+    string(REPLACE trainer sailor-trainer package ${component})
+    if(files)
+      install(CODE "
+        if(NOT \"\$ENV{DESTDIR}\" STREQUAL \"\")
+          set(sbom \"${PROJECT_BINARY_DIR}/install/${package}.spdx.json\")
+          set(ENV{NINJA} \"${CMAKE_MAKE_PROGRAM}\")
+          execute_process(COMMAND \"${PROJECT_SOURCE_DIR}/etc/packaging/sbom.sh\" \"${PROJECT_BINARY_DIR}\" ${package} ${PROJECT_VERSION} ${files}
+            OUTPUT_FILE \"\${sbom}\" COMMAND_ERROR_IS_FATAL ANY)
+          file(INSTALL DESTINATION \"\${CMAKE_INSTALL_PREFIX}/share/doc/${package}\" TYPE FILE FILES \"\${sbom}\")
+        endif()
+      " COMPONENT ${component})
+    endif()
+  endforeach()
+endif()
+
 set(CPACK_PACKAGE_NAME sailor)
 set(CPACK_PACKAGE_VENDOR "Sailor for Slurm")
 set(CPACK_PACKAGE_CONTACT "Sailor for Slurm <root@localhost>" CACHE STRING "Maintainer field of the packages")
