@@ -71,7 +71,7 @@ std::vector<GradientRound> gradient_rounds(const Plan& plan, const RankSlot& slo
 GradientPlaces gradient_places(const Plan& plan, const GradientLayout& layout) {
   GradientPlaces places;
   places.offsets.resize(layout.order.size());
-  // The second area is as large as two neighbours need; larger buckets are in the first, whoever's turn it is.
+  // The second area is as large as two neighbours need; larger buckets are in the first one.
   int64_t sizes[] = {0, 0}, previous = 0, needed = 0;
   for (const GradientBucket& bucket : layout.buckets) {
     if (!has_rounds(plan, bucket)) continue;
