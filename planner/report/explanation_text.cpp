@@ -67,7 +67,9 @@ std::string in_words(const PlanningContext& context, const Candidate& chosen) {
     out += fmt::format(", adapters of rank {} (LoRA)", lora->r);
   if (plan.interleave > 1)
     out += fmt::format(", {} chunks of the model per stage (interleaved)", plan.interleave);
-  if (shards_optimizer(plan.zero)) out += ", optimizer states sharded (ZeRO-1)";
+  if (shards_optimizer(plan.zero))
+    out += fmt::format(", optimizer states{} sharded (ZeRO-{})",
+                       plan.zero == Zero::optimizer ? "" : " and gradients", static_cast<int>(plan.zero));
   if (const std::string stages = recomputing_stages(plan); stages == "all")
     out += ", activations recomputed";
   else if (!stages.empty())

@@ -1,6 +1,6 @@
 // ZeRO: what the replicas of a stage share instead of holding it each for itself. A degree shares what the
-// ones before it do and one thing more; its value is the number that the papers give it. Planner and trainer
-// run none and optimizer so far: read_zero() refuses the others, so that nothing behind it meets them.
+// ones before it do and one thing more; its value is the number that the papers give it. The trainer runs all
+// but `parameters` so far: read_zero() refuses this one, so that nothing behind it meets it.
 #pragma once
 
 #include <string>

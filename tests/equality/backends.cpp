@@ -164,7 +164,10 @@ Outcome run_in_processes(const CaseOptions& options, const Case& c,
                                       "--family",
                                       options.family};
   if (!options.layout.empty()) program.insert(program.end(), {"--layout", options.layout});
-  if (options.zero1) program.emplace_back("--zero1");
+  if (options.zero) {
+    program.emplace_back("--zero");
+    program.emplace_back(to_string(*options.zero));
+  }
   if (options.lora) program.emplace_back("--lora");
   if (options.sequence_parallel) program.emplace_back("--sequence-parallel");
   if (options.muon) program.emplace_back("--muon");

@@ -29,10 +29,16 @@ struct Options {
   int chunks = 1;  // of the model on each group of GPUs
 };
 
+// None in every second case.
+Zero draw_zero(Random& random) {
+  constexpr Zero kDegrees[] = {Zero::optimizer, Zero::none, Zero::gradients, Zero::none};
+  return kDegrees[random() % std::size(kDegrees)];
+}
+
 Options draw_options(Random& random) {
   Options options;
   options.recompute = random() % 2 == 0;
-  options.zero = random() % 2 == 0 ? Zero::optimizer : Zero::none;
+  options.zero = draw_zero(random);
   options.chunks = random() % 2 == 0 ? between(random, 2, 3) : 1;
   return options;
 }
@@ -107,7 +113,7 @@ Plan draw_second_plan(Random& random, const JobSpec& job, const Plan& first, int
     Plan plan = first;
     plan.pipelines.clear();
     plan.interleave = 1;
-    plan.zero = random() % 2 == 0 ? Zero::optimizer : Zero::none;
+    plan.zero = draw_zero(random);
     const std::vector<int> shares =
         draw_shares(random, microbatches, between(random, 1, std::min(4, microbatches)));
     int ranks = 0;
@@ -275,13 +281,16 @@ Case make_case(const CaseOptions& options) {
   const bool large = options.index % 2 == 0;  // messages above 64 KiB
   Random option_random(options.seed * 6700417 + static_cast<uint64_t>(options.index));
   Options drawn = draw_options(option_random);
+  if (options.zero) drawn.zero = *options.zero;
   const Layout layout = options.layout.empty() ? draw_layout(random, large, drawn.chunks > 1 ? 2 : 1)
                                                : parse_layout(options.layout);
   std::size_t most_stages = 1;
   int heads = 1;  // every TP degree divides them
   for (const auto& stages : layout) {
     most_stages = std::max(most_stages, stages.size());
-    if (stages.size() < 2) drawn.chunks = 1;
+    // With ZeRO-2 chunks are cut alike, which pipelines of unlike depth cannot be.
+    const bool unlike = drawn.zero >= Zero::gradients && stages.size() != layout.front().size();
+    if (stages.size() < 2 || unlike) drawn.chunks = 1;
     for (const int tp : stages) {
       const int64_t multiple = std::lcm<int64_t>(heads, tp);
       if (multiple > 4096)
@@ -387,18 +396,20 @@ Case make_case(const CaseOptions& options) {
   const int missing = random() % 2 ? between(random, 1, plan.microbatch - 1) : 0;
   std::vector<int> shares =
       draw_shares(random, between(random, std::max(2, pipelines), pipelines + 4), pipelines);
+  std::vector<int> cut;
   for (int p = 0; p < pipelines; ++p) {
     const auto& degrees = layout[static_cast<std::size_t>(p)];
     const int groups = static_cast<int>(degrees.size());
     int& share = shares[static_cast<std::size_t>(p)];
     if (drawn.chunks > 1) share = groups * between(option_random, 1, 2);  // whole rounds
-    const std::vector<int> cut = draw_shares(random, model.num_all_layers(), groups * drawn.chunks);
+    if (p == 0 || drawn.chunks == 1 || drawn.zero < Zero::gradients)
+      cut = draw_shares(random, model.num_all_layers(), groups * drawn.chunks);
     plan.pipelines.push_back(make_pipeline(degrees, cut, share));
     if (std::set<int>(cut.begin(), cut.end()).size() > 1) features.insert("uneven_split");
   }
   const int64_t microbatches = std::accumulate(shares.begin(), shares.end(), int64_t{0});
   training.global_batch = plan.global_batch = microbatches * plan.microbatch - missing;
-  plan.zero = options.zero1 ? Zero::optimizer : drawn.zero;
+  plan.zero = drawn.zero;
   plan.interleave = drawn.chunks;
   if (drawn.recompute) {
     draw_recompute(option_random, plan);
@@ -436,7 +447,8 @@ Case make_case(const CaseOptions& options) {
     draw_sequence_parallel(split_random, *result.second_plan);
     result.layout += " > " + layout_of(*result.second_plan);
     training.steps = 2 * kSteps;
-    if (shards_optimizer(result.second_plan->zero)) features.insert("then_zero1");
+    if (result.second_plan->zero != Zero::none)
+      features.insert("then_" + short_name(result.second_plan->zero));
     if (options.lose_ranks) {
       result.third_plan = draw_second_plan(second_random, result.job, plan, heads);
       draw_sequence_parallel(split_random, *result.third_plan);

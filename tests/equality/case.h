@@ -26,7 +26,7 @@ struct CaseOptions {
   Precision precision = Precision::fp32;
   std::string layout;  // empty: random
   std::string family = "gpt2";
-  bool zero1 = false;              // the plan shards the optimizer states, as every second one does anyway
+  std::optional<Zero> zero{};      // what the plan shards; empty: random
   bool sequence_parallel = false;  // the plan is, as about every second one with TP degrees is anyway
   bool resume = false;             // a second plan resumes from the first one's checkpoint
   bool force_overflow = false;     // fp16: gradients overflow in the first steps, and now and then later

@@ -157,7 +157,11 @@ int run(int argc, char** argv) {
       "plans and with ranks that join; thread backend, or socket");
   app.add_flag("--force-overflow", options.force_overflow,
                "with --dtype fp16: a loss scale with which gradients overflow; thread backend");
-  app.add_flag("--zero1", options.zero1, "shard the optimizer states, as every second case does without it");
+  std::map<std::string, Zero> degrees;
+  for (const Zero zero : {Zero::none, Zero::optimizer, Zero::gradients}) degrees[to_string(zero)] = zero;
+  app.add_option("--zero", options.zero,
+                 "what the replicas of a stage share: none, optimizer or gradients; else drawn")
+      ->transform(CLI::CheckedTransformer(degrees));
   app.add_flag("--sequence-parallel", options.sequence_parallel,
                "split tokens over TP groups, as every second case does without it");
   app.add_flag("--muon", options.muon, "the optimizer is Muon, as in every fourth case or so without it");

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "trainer/parallel/gradient_buffer.h"
+#include "trainer/parallel/gradient_rounds.h"
 
 namespace sailor {
 namespace {
@@ -54,7 +55,7 @@ std::vector<GradientBucket> cut_into_buckets(const Plan& plan, int parts, const 
     }
     const std::vector<int> now = holding_stages(plan, layer);
     const bool goes_on = !buckets.empty() && buckets.back().first_layer == layer + 1 && now == of_previous &&
-                         bytes < kBucketBytes;
+                         bytes < kBucketBytes && !sums_every_microbatch(plan);
     if (goes_on) {
       buckets.back().first_layer = layer;
     } else {

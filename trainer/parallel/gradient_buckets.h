@@ -2,7 +2,8 @@
 // Pure.
 //
 // The unit is a layer, because one backward finishes all gradients of a layer. Adjacent layers that the same
-// ranks hold in every pipeline share a bucket until it is large enough to outweigh a message's latency.
+// ranks hold in every pipeline share a bucket until it is large enough to outweigh a message's latency;
+// where gradients are summed after every microbatch (gradient_rounds.h), every layer is a bucket.
 // Buckets are in the order in which the last backward finishes them: from the last layer down, on every rank;
 // parameters that count as a layer past the last (a matrix that two layers share) come at the end. A bucket
 // has the sharded parameters of its layers and then the replicated ones, so that each part that the rank

@@ -10,20 +10,23 @@ at::ScalarType gradient_type(at::ScalarType type) {
   return type == at::kDouble ? at::kDouble : at::kFloat;
 }
 
-GradientBuffer::GradientBuffer(std::vector<Parameter*> order) : order_(std::move(order)) {
+GradientBuffer::GradientBuffer(std::vector<Parameter*> order, GradientPlaces places)
+    : order_(std::move(order)), offsets_(std::move(places.offsets)) {
   int64_t elements = 0;
   at::ScalarType type = at::kFloat;
   at::Device place = at::kCPU;
+  const bool in_line = offsets_.empty();
   for (const Parameter* parameter : order_) {
-    if (elements == 0) {
+    if (parameter == order_.front()) {
       type = parameter->value.scalar_type();
       place = parameter->value.device();
     }
     if (parameter->value.scalar_type() != type)
       throw std::logic_error(parameter->name + ": parameters of one rank have several types");
-    offsets_.push_back(elements);
+    if (in_line) offsets_.push_back(elements);
     elements += parameter->value.numel();
   }
+  if (!in_line) elements = places.elements;
   same_type_ = gradient_type(type) == type;
   flat_ = at::zeros({elements}, at::TensorOptions(place).dtype(gradient_type(type)));
   for (std::size_t i = 0; i < order_.size(); ++i) {
@@ -42,6 +45,10 @@ void GradientBuffer::begin_iteration(double loss_scale) {
     at::Tensor& gradient = order_[i]->value.mutable_grad();
     gradient = in_place_ ? views_[i] : at::Tensor();
   }
+}
+
+void GradientBuffer::clear(const std::vector<std::size_t>& parameters) {
+  for (const std::size_t i : parameters) views_[i].zero_();
 }
 
 void GradientBuffer::collect(const std::vector<std::size_t>& parameters) {

@@ -1,6 +1,7 @@
 // The buffer in which the gradients of one rank's parameters are accumulated over the microbatches of an
 // iteration: one flat buffer, in fp32 even for 16-bit parameters (fp64 for fp64 ones), in an order chosen by
-// the caller, so that what is reduced together is contiguous.
+// the caller, so that what is reduced together is contiguous. Parameters may share memory if the caller takes
+// the gradients of one before the backward reaches another (clear()).
 //
 // Parameters have their part of it as their gradient, to which the backward adds in place. Where the loss is
 // scaled they get their own gradient, which is added to the buffer after every layer, divided by the scale:
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "trainer/model/layer.h"
+#include "trainer/parallel/gradient_rounds.h"
 
 namespace sailor {
 
@@ -21,12 +23,14 @@ at::ScalarType gradient_type(at::ScalarType type);
 
 class GradientBuffer {
  public:
-  // `order`: every parameter once. They outlive the object. Throws std::logic_error for several types.
-  explicit GradientBuffer(std::vector<Parameter*> order);
+  // `order`: every parameter once. They outlive the object. `places` of these parameters: one behind the
+  // other if it is empty. Throws std::logic_error for several types.
+  explicit GradientBuffer(std::vector<Parameter*> order, GradientPlaces places = {});
 
   const std::vector<Parameter*>& order() const { return order_; }
   // For order()[i]: its offset in flat(), and its gradient in the shape of the parameter.
   int64_t offset(std::size_t i) const { return offsets_[i]; }
+  const std::vector<int64_t>& offsets() const { return offsets_; }
   const at::Tensor& view(std::size_t i) const { return views_[i]; }
   const at::Tensor& flat() const { return flat_; }
 
@@ -34,6 +38,8 @@ class GradientBuffer {
   // Its content stays readable until then. Only gradients in another type than the buffer's can be scaled
   // (throws std::logic_error).
   void begin_iteration(double loss_scale = 1);
+  // Zero gradients of these parameters.
+  void clear(const std::vector<std::size_t>& parameters);
   // After a backward that reached order()[i] for each i of `parameters`, and no other parameter.
   void collect(const std::vector<std::size_t>& parameters);
 

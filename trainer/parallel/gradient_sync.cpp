@@ -4,8 +4,7 @@
 
 #include <algorithm>
 #include <exception>
-#include <map>
-#include <string>
+#include <stdexcept>
 
 #include "trainer/model/element_types.h"
 #include "trainer/model/tensor_parallel.h"
@@ -16,17 +15,15 @@ namespace {
 
 // Large enough to outweigh latency, and small enough for the sums to stay in a processor's cache.
 constexpr int64_t kPieceBytes = int64_t{4} << 20;
-
-std::size_t element_bytes_of(const at::Tensor& buffer) {
-  return static_cast<std::size_t>(buffer.element_size());
-}
+constexpr int64_t kZeroBytes = int64_t{1} << 20;
 
 }  // namespace
 
 struct GradientSync::Part {
   const GradientPart* elements = nullptr;
   Communicator* group = nullptr;
-  int64_t begin = -1;  // in the buffer, if it is contiguous; else -1
+  bool contiguous = true;
+  int64_t sums = -1;  // its first element in GradientSync::sums_
 };
 
 GradientSync::GradientSync(const Plan& plan, const RankLayout& layout, int rank, CommFactory& factory,
@@ -45,7 +42,10 @@ GradientSync::GradientSync(const Plan& plan, const RankLayout& layout, int rank,
       sums_replicated_(plan.sequence_parallel && tp != nullptr && tp->size() > 1),
       num_layers_(plan.pipelines.front().stages.back().end_layer),
       layout_(gradient_layout(plan, layout, rank, all_groups, parameters)),
-      buffer_(layout_.order) {
+      places_(gradient_places(plan, layout_)),
+      rounds_(gradient_rounds(plan, slot_, layout_)),
+      buffer_(layout_.order, places_),
+      unreduced_squares_(summed_sequences(plan, slot_.pipeline).size()) {
   for (std::size_t i = 0; i < all_groups.size(); ++i) {
     const std::vector<int>& ranks = all_groups[i].ranks;
     groups_.emplace_back();
@@ -62,32 +62,48 @@ GradientSync::GradientSync(const Plan& plan, const RankLayout& layout, int rank,
       of_layer_.back().push_back(i);
     }
   }
-
-  for (const GradientBucket& bucket : layout_.buckets) {
-    parts_.emplace_back();
-    for (const GradientPart& elements : bucket.parts) {
-      Part part{&elements, groups_[elements.group].get(), -1};
-      int64_t next = -1;
-      bool together = true;
-      for (const GradientSegment& segment : elements.segments) {
-        const int64_t at = buffer_.offset(segment.parameter) + segment.first;
-        if (next < 0) part.begin = at;
-        together = together && (next < 0 || next == at);
-        next = at + segment.count;
-      }
-      if (!together) part.begin = -1;
-      parts_.back().push_back(part);
-      if (!queue_ && !device_.asynchronous()) queue_ = std::make_unique<WorkQueue>();
-    }
-  }
+  make_parts();
   make_staging();
   const bool sums =
       std::any_of(parts_.begin(), parts_.end(), [](const auto& parts) { return !parts.empty(); });
-  if (!sharded_ || !sums) return;
-  values_ = at::empty({buffer_.flat().numel()}, layout_.order.front()->value.detach().options());
+  if (sharded_ && sums) move_values();
+}
+
+void GradientSync::make_parts() {
+  int64_t sums = 0;
+  for (std::size_t b = 0; b < layout_.buckets.size(); ++b) {
+    parts_.emplace_back();
+    for (const GradientPart& elements : layout_.buckets[b].parts) {
+      Part& part = parts_.back().emplace_back();
+      part.elements = &elements;
+      part.group = groups_[elements.group].get();
+      int64_t next = -1;
+      for (const GradientSegment& segment : elements.segments) {
+        const int64_t at = buffer_.offset(segment.parameter) + segment.first;
+        part.contiguous = part.contiguous && (next < 0 || next == at);
+        next = at + segment.count;
+      }
+      if (!queue_ && !device_.asynchronous()) queue_ = std::make_unique<WorkQueue>();
+    }
+    if (places_.area[b] < 0) continue;
+    for (Part& part : parts_.back()) {
+      part.sums = sums;
+      for_each_own_block(part, [&](int64_t, int64_t count, int64_t) { sums += count; });
+    }
+  }
+  sums_ = at::zeros({sums}, buffer_.flat().options());
+}
+
+void GradientSync::move_values() {
+  int64_t elements = 0;
+  for (const Parameter* parameter : layout_.order) {
+    value_offsets_.push_back(elements);
+    elements += parameter->value.numel();
+  }
+  values_ = at::empty({elements}, layout_.order.front()->value.detach().options());
   for (std::size_t i = 0; i < layout_.order.size(); ++i) {
     at::Tensor& value = layout_.order[i]->value;
-    const at::Tensor place = values_.narrow(0, buffer_.offset(i), value.numel()).view(value.sizes());
+    const at::Tensor place = values_.narrow(0, value_offsets_[i], value.numel()).view(value.sizes());
     place.copy_(value.detach());
     value.set_data(place);
   }
@@ -108,10 +124,13 @@ GradientSync::~GradientSync() {
 
 // As much as is worked on at once of what does not lie together: nothing that is enqueued loses it.
 void GradientSync::make_staging() {
+  const bool empty_rounds = std::any_of(rounds_.begin(), rounds_.end(),
+                                        [](const GradientRound& round) { return round.microbatch < 0; });
   int64_t elements = 0, replicated = 0;
   for (const auto& parts : parts_) {
     for (const Part& part : parts) {
-      if (part.begin < 0) elements = std::max(elements, std::min(piece_elements(part), part.elements->count));
+      if (!part.contiguous || empty_rounds)
+        elements = std::max(elements, std::min(piece_elements(part), part.elements->count));
     }
   }
   for (const GradientBucket& bucket : layout_.buckets) {
@@ -124,31 +143,84 @@ void GradientSync::make_staging() {
   const at::Tensor& flat = buffer_.flat();
   staging_ =
       at::empty({std::max(elements, replicated) * flat.element_size()}, flat.options().dtype(at::kByte));
+  if (empty_rounds)
+    zeros_ = at::zeros({std::min(kZeroBytes, staging_.numel())}, flat.options().dtype(at::kByte));
 }
 
 void GradientSync::begin_iteration(double loss_scale, bool measure) {
   measure_ = measure;
-  unreduced_squares_ = 0;
+  std::fill(unreduced_squares_.begin(), unreduced_squares_.end(), 0);
   buffer_.begin_iteration(loss_scale);
+  sums_.zero_();
+  next_bucket_ = next_round_ = 0;
+  start_empty_rounds();
+}
+
+std::optional<std::size_t> GradientSync::bucket_in_rounds(int layer) const {
+  for (std::size_t b = 0; b < layout_.buckets.size(); ++b) {
+    if (places_.area[b] >= 0 && layout_.buckets[b].first_layer == layer) return b;
+  }
+  return std::nullopt;
+}
+
+void GradientSync::layer_begins(int layer) {
+  const std::optional<std::size_t> bucket = bucket_in_rounds(layer);
+  if (!bucket) return;
+  if (under_way_ && places_.area[*under_way_] == places_.area[*bucket]) take_round();
+  buffer_.clear(layout_.buckets[*bucket].parameters);
 }
 
 void GradientSync::layer_finished(int layer, bool last) {
   buffer_.collect(of_layer_.at(static_cast<std::size_t>(layer)));
+  if (const std::optional<std::size_t> bucket = bucket_in_rounds(layer)) {
+    const GradientRound round = rounds_.at(next_round_++);
+    if (round.bucket != *bucket || round.microbatch < 0)
+      throw std::logic_error(fmt::format("gradients of layer {} are not those of the next round", layer));
+    take_round();
+    start_bucket(*bucket, round.microbatch);
+    under_way_ = bucket;
+    start_empty_rounds();
+  }
   if (!last) return;
   // What layers share is finished with the last of them: see finish().
-  while (next_bucket_ < layout_.buckets.size() && layout_.buckets[next_bucket_].first_layer >= layer &&
-         layout_.buckets[next_bucket_].first_layer < num_layers_)
-    start_next_bucket();
+  for (; next_bucket_ < layout_.buckets.size() && layout_.buckets[next_bucket_].first_layer >= layer &&
+         layout_.buckets[next_bucket_].first_layer < num_layers_;
+       ++next_bucket_) {
+    if (places_.area[next_bucket_] < 0) start_bucket(next_bucket_, 0);
+  }
 }
 
-void GradientSync::add_unreduced_squares(const GradientBucket& bucket) {
+// Their order is that of all ranks, and they need nothing that other rounds have not freed: they are started
+// at once, and others never wait for this rank's next backward.
+void GradientSync::start_empty_rounds() {
+  for (; next_round_ < rounds_.size() && rounds_[next_round_].microbatch < 0; ++next_round_)
+    reduce(rounds_[next_round_].bucket, &GradientSync::sum_others);
+}
+
+void GradientSync::take_round() {
+  if (!under_way_) return;
+  if (queue_) queue_->wait();
+  device_.order(device_.gradients(), device_.compute());
+  const at::Tensor& flat = buffer_.flat();
+  for (const Part& part : parts_[*under_way_]) {
+    for_each_own_block(part, [&](int64_t first, int64_t count, int64_t sums) {
+      for_each_run(part, first, count, [&](std::size_t i, int64_t begin, int64_t length) {
+        sums_.narrow(0, sums, length).add_(flat.narrow(0, buffer_.offset(i) + begin, length));
+        sums += length;
+      });
+    });
+  }
+  under_way_.reset();
+}
+
+void GradientSync::add_unreduced_squares(const GradientBucket& bucket, int microbatch) {
   std::vector<at::Tensor> gradients;
   for (const std::size_t i : bucket.parameters) {
     const Parameter& parameter = *layout_.order[i];
     if (bucket.summed && parameter.layer < num_layers_ && (parameter.sharded || slot_.tp_rank == 0))
       gradients.push_back(buffer_.flat().narrow(0, buffer_.offset(i), parameter.value.numel()));
   }
-  unreduced_squares_ += square_sum(gradients);
+  unreduced_squares_[static_cast<std::size_t>(microbatch)] += square_sum(gradients);
 }
 
 // They are the last of the bucket.
@@ -164,26 +236,33 @@ void GradientSync::sum_replicated(const GradientBucket& bucket) {
   if (count > 0) all_reduce(*tp_, gradients);
 }
 
-void GradientSync::start_next_bucket() {
-  if (sums_replicated_) sum_replicated(layout_.buckets[next_bucket_]);
-  if (measure_) add_unreduced_squares(layout_.buckets[next_bucket_]);
-  std::vector<Part>& parts = parts_[next_bucket_++];
+void GradientSync::start_bucket(std::size_t bucket, int microbatch) {
+  if (sums_replicated_) sum_replicated(layout_.buckets[bucket]);
+  if (measure_) add_unreduced_squares(layout_.buckets[bucket], microbatch);
+  reduce(bucket, &GradientSync::sum_piece);
+}
+
+void GradientSync::reduce(std::size_t bucket, PieceFunction function) {
+  std::vector<Part>& parts = parts_[bucket];
   if (queue_) {
-    for (Part& part : parts) queue_->push([this, &part] { for_each_piece(part, &GradientSync::sum_piece); });
+    for (Part& part : parts) queue_->push([this, &part, function] { for_each_piece(part, function); });
   } else if (!parts.empty()) {
     summing_ = true;
     device_.order(device_.compute(), device_.gradients());
-    for (Part& part : parts) for_each_piece(part, &GradientSync::sum_piece);
+    for (Part& part : parts) for_each_piece(part, function);
   }
 }
 
 void GradientSync::finish() {
-  while (next_bucket_ < layout_.buckets.size()) start_next_bucket();
-  next_bucket_ = 0;
+  if (next_round_ != rounds_.size()) throw std::logic_error("gradients of a microbatch are missing");
+  for (; next_bucket_ < layout_.buckets.size(); ++next_bucket_) {
+    if (places_.area[next_bucket_] < 0) start_bucket(next_bucket_, 0);
+  }
+  take_round();
   if (queue_) queue_->wait();
   device_.order(device_.gradients(), device_.compute());
   summing_ = false;
-  if (!sharded_) broadcast_replicated(buffer_.flat());
+  if (!sharded_) broadcast_replicated(gradient_memory());
 }
 
 void GradientSync::settle() const {
@@ -194,9 +273,20 @@ void GradientSync::settle() const {
 
 std::map<std::string, at::Tensor> GradientSync::gradients() const {
   std::map<std::string, at::Tensor> gradients;
-  for (std::size_t i = 0; i < layout_.order.size(); ++i)
-    gradients.emplace(layout_.order[i]->name, buffer_.view(i));
+  for (std::size_t b = 0; b < layout_.buckets.size(); ++b) {
+    if (places_.area[b] >= 0) continue;
+    for (const std::size_t i : layout_.buckets[b].parameters)
+      gradients.emplace(layout_.order[i]->name, buffer_.view(i));
+  }
   return gradients;
+}
+
+int64_t GradientSync::gradient_bytes() const {
+  int64_t bytes = 0;
+  for (const at::Tensor& tensor : {buffer_.flat(), sums_, staging_, zeros_}) {
+    if (tensor.defined()) bytes += tensor.numel() * static_cast<int64_t>(tensor.element_size());
+  }
+  return bytes;
 }
 
 void GradientSync::drop_gradients() {
@@ -208,8 +298,8 @@ void GradientSync::drop_gradients() {
   }
   device_.wait(device_.gradients());
   // The optimizer's slices and the parameters refer to it, too.
-  buffer_.flat().storage().unsafeGetStorageImpl()->reset();
-  staging_ = at::Tensor();
+  for (const at::Tensor& tensor : {buffer_.flat(), sums_}) tensor.storage().unsafeGetStorageImpl()->reset();
+  staging_ = zeros_ = at::Tensor();
 }
 
 void GradientSync::share_values() {
@@ -217,12 +307,12 @@ void GradientSync::share_values() {
   for (auto& parts : parts_) {
     for (Part& part : parts) for_each_piece(part, &GradientSync::share_piece);
   }
-  broadcast_replicated(values_);
+  broadcast_replicated({values_, value_offsets_});
 }
 
 int64_t GradientSync::piece_elements(const Part& part) const {
   if (device_.asynchronous()) return part.elements->count;
-  return kPieceBytes / static_cast<int64_t>(element_bytes_of(buffer_.flat()));
+  return kPieceBytes / static_cast<int64_t>(buffer_.flat().element_size());
 }
 
 void GradientSync::for_each_piece(Part& part, PieceFunction function) {
@@ -232,50 +322,69 @@ void GradientSync::for_each_piece(Part& part, PieceFunction function) {
 }
 
 void GradientSync::sum_piece(Part& part, int64_t first, int64_t count) {
-  const at::Tensor& flat = buffer_.flat();
-  char* data = memory_of(part, flat, first);
+  const Memory memory = gradient_memory();
+  char* data = memory_of(part, memory, first);
   const Stream stream = device_.gradients();
-  copy(part, flat, first, count, data, Direction::out, stream);
+  copy(part, memory, first, count, data, Direction::out, stream);
   const auto elements = static_cast<std::size_t>(count);
-  const ElementType type = element_type(flat.scalar_type());
+  const ElementType type = element_type(memory.flat.scalar_type());
   if (!sharded_) {
     part.group->all_reduce(data, elements, type, ReduceOp::sum, stream);
-    return copy(part, flat, first, count, data, Direction::in, stream);
+    return copy(part, memory, first, count, data, Direction::in, stream);
   }
   part.group->reduce_own_block(data, elements, type, ReduceOp::sum, stream);
   const BlockRange own = block_of(elements, part.group->size(), part.group->rank());
-  copy(part, flat, first + static_cast<int64_t>(own.first), static_cast<int64_t>(own.count),
-       data + own.first * element_bytes_of(flat), Direction::in, stream);
+  copy(part, memory, first + static_cast<int64_t>(own.first), static_cast<int64_t>(own.count),
+       data + own.first * memory.element_bytes(), Direction::in, stream);
+}
+
+// What the others add goes to the own sums.
+void GradientSync::sum_others(Part& part, int64_t first, int64_t count) {
+  const Stream stream = device_.gradients();
+  const auto element = static_cast<std::size_t>(buffer_.flat().element_size());
+  char* const data = static_cast<char*>(staging_.data_ptr());
+  const std::size_t bytes = static_cast<std::size_t>(count) * element,
+                    most = static_cast<std::size_t>(zeros_.numel());
+  for (std::size_t done = 0; done < bytes; done += most)
+    device_.copy(data + done, zeros_.data_ptr(), std::min(most, bytes - done), stream);
+  const auto elements = static_cast<std::size_t>(count);
+  const BlockRange own = block_of(elements, part.group->size(), part.group->rank());
+  const std::size_t own_bytes = own.count * element;
+  char* const in_data = data + own.first * element;
+  char* const in_sums =
+      static_cast<char*>(sums_.data_ptr()) + static_cast<std::size_t>(sums_of(part, first)) * element;
+  device_.copy(in_data, in_sums, own_bytes, stream);
+  part.group->reduce_own_block(data, elements, element_type(sums_.scalar_type()), ReduceOp::sum, stream);
+  device_.copy(in_sums, in_data, own_bytes, stream);
 }
 
 void GradientSync::share_piece(Part& part, int64_t first, int64_t count) {
   const Stream stream = device_.compute();
-  char* data = memory_of(part, values_, first);
+  const Memory memory{values_, value_offsets_};
+  char* data = memory_of(part, memory, first);
   const BlockRange own = block_of(static_cast<std::size_t>(count), part.group->size(), part.group->rank());
-  copy(part, values_, first + static_cast<int64_t>(own.first), static_cast<int64_t>(own.count),
-       data + own.first * element_bytes_of(values_), Direction::out, stream);
+  copy(part, memory, first + static_cast<int64_t>(own.first), static_cast<int64_t>(own.count),
+       data + own.first * memory.element_bytes(), Direction::out, stream);
   part.group->gather_blocks(data, static_cast<std::size_t>(count), element_type(values_.scalar_type()),
                             stream);
-  copy(part, values_, first, count, data, Direction::in, stream);
+  copy(part, memory, first, count, data, Direction::in, stream);
 }
 
-char* GradientSync::memory_of(const Part& part, const at::Tensor& buffer, int64_t first) const {
-  if (part.begin < 0) return static_cast<char*>(staging_.data_ptr());
-  return static_cast<char*>(buffer.data_ptr()) +
-         static_cast<std::size_t>(part.begin + first) * element_bytes_of(buffer);
+char* GradientSync::memory_of(const Part& part, const Memory& memory, int64_t first) const {
+  if (!part.contiguous) return static_cast<char*>(staging_.data_ptr());
+  const GradientSegment& segment = part.elements->segments.front();
+  return memory.at(segment.parameter, segment.first + first);
 }
 
-void GradientSync::copy(const Part& part, const at::Tensor& buffer, int64_t first, int64_t count,
-                        char* memory, Direction direction, Stream stream) const {
-  if (part.begin >= 0) return;
-  const std::size_t element = element_bytes_of(buffer);
+void GradientSync::copy(const Part& part, const Memory& memory, int64_t first, int64_t count, char* elements,
+                        Direction direction, Stream stream) const {
+  if (part.contiguous) return;
   for_each_run(part, first, count, [&](std::size_t parameter, int64_t begin, int64_t length) {
-    char* place = static_cast<char*>(buffer.data_ptr()) +
-                  static_cast<std::size_t>(buffer_.offset(parameter) + begin) * element;
-    const std::size_t bytes = static_cast<std::size_t>(length) * element;
-    device_.copy(direction == Direction::out ? memory : place, direction == Direction::out ? place : memory,
-                 bytes, stream);
-    memory += bytes;
+    char* const place = memory.at(parameter, begin);
+    const std::size_t bytes = static_cast<std::size_t>(length) * memory.element_bytes();
+    const bool out = direction == Direction::out;
+    device_.copy(out ? elements : place, out ? place : elements, bytes, stream);
+    elements += bytes;
   });
 }
 
@@ -295,17 +404,14 @@ void GradientSync::for_each_run(const Part& part, int64_t first, int64_t count, 
   }
 }
 
-void GradientSync::broadcast_replicated(const at::Tensor& buffer) {
+void GradientSync::broadcast_replicated(const Memory& memory) {
   if (!tp_ || tp_->size() == 1) return;
-  const std::size_t element = element_bytes_of(buffer);
   const auto for_each_replicated = [&](auto&& function) {
     for (const GradientBucket& bucket : layout_.buckets) {
       for (const std::size_t i : bucket.parameters) {
         const Parameter& parameter = *layout_.order[i];
         if (!bucket.summed || parameter.sharded) continue;
-        function(
-            static_cast<char*>(buffer.data_ptr()) + static_cast<std::size_t>(buffer_.offset(i)) * element,
-            static_cast<std::size_t>(parameter.value.numel()) * element);
+        function(memory.at(i), static_cast<std::size_t>(parameter.value.numel()) * memory.element_bytes());
       }
     }
   };
@@ -325,30 +431,47 @@ void GradientSync::broadcast_replicated(const at::Tensor& buffer) {
   });
 }
 
-OptimizerSlice GradientSync::slice(std::size_t i, int64_t first, int64_t count) const {
+// The sums of one piece after the other.
+int64_t GradientSync::sums_of(const Part& part, int64_t piece) const {
+  const int64_t most = piece_elements(part);
+  const BlockRange own = block_of(static_cast<std::size_t>(most), part.group->size(), part.group->rank());
+  return part.sums + piece / most * static_cast<int64_t>(own.count);
+}
+
+template <class Function>
+void GradientSync::for_each_own_block(const Part& part, Function&& function) const {
+  const int64_t most = piece_elements(part);
+  for (int64_t first = 0; first < part.elements->count; first += most) {
+    const BlockRange own = block_of(static_cast<std::size_t>(std::min(most, part.elements->count - first)),
+                                    part.group->size(), part.group->rank());
+    function(first + static_cast<int64_t>(own.first), static_cast<int64_t>(own.count), sums_of(part, first));
+  }
+}
+
+OptimizerSlice GradientSync::slice(std::size_t i, int64_t first, const at::Tensor& gradient) const {
   const Parameter& parameter = *layout_.order[i];
   return {parameter.name,
           parameter.decay,
           first,
-          count,
-          parameter.value.detach().view({-1}).narrow(0, first, count),
-          buffer_.flat().narrow(0, buffer_.offset(i) + first, count),
+          gradient.numel(),
+          parameter.value.detach().view({-1}).narrow(0, first, gradient.numel()),
+          gradient,
           parameter.linear};
 }
 
 std::vector<OptimizerSlice> GradientSync::own_slices() const {
   std::vector<OptimizerSlice> slices;
-  for (const auto& parts : parts_) {
-    for (const Part& part : parts) {
-      const int64_t most = piece_elements(part);
-      for (int64_t first = 0; first < part.elements->count; first += most) {
-        const BlockRange own =
-            block_of(static_cast<std::size_t>(std::min(most, part.elements->count - first)),
-                     part.group->size(), part.group->rank());
-        for_each_run(
-            part, first + static_cast<int64_t>(own.first), static_cast<int64_t>(own.count),
-            [&](std::size_t i, int64_t begin, int64_t length) { slices.push_back(slice(i, begin, length)); });
-      }
+  for (std::size_t b = 0; b < layout_.buckets.size(); ++b) {
+    const bool in_rounds = places_.area[b] >= 0;
+    for (const Part& part : parts_[b]) {
+      for_each_own_block(part, [&](int64_t first, int64_t count, int64_t sums) {
+        for_each_run(part, first, count, [&](std::size_t i, int64_t begin, int64_t length) {
+          slices.push_back(slice(i, begin,
+                                 in_rounds ? sums_.narrow(0, sums, length)
+                                           : buffer_.flat().narrow(0, buffer_.offset(i) + begin, length)));
+          sums += length;
+        });
+      });
     }
   }
   return slices;
@@ -358,8 +481,7 @@ std::vector<OptimizerSlice> GradientSync::slices() const {
   std::vector<OptimizerSlice> slices = sharded_ ? own_slices() : std::vector<OptimizerSlice>();
   for (const GradientBucket& bucket : layout_.buckets) {
     if (sharded_ && bucket.summed) continue;
-    for (const std::size_t i : bucket.parameters)
-      slices.push_back(slice(i, 0, layout_.order[i]->value.numel()));
+    for (const std::size_t i : bucket.parameters) slices.push_back(slice(i, 0, buffer_.view(i).view({-1})));
   }
   return slices;
 }

@@ -1,8 +1,10 @@
 // The gradients of one rank until the optimizer step: accumulated in a flat buffer, reduced over all
-// pipelines while the last backward still runs, and, with ZeRO-1, reduced to the ranks that update them.
+// pipelines while the last backward still runs, and, with ZeRO-1, reduced to the ranks that update them. With
+// ZeRO-2 they are reduced to these ranks after every microbatch, and accumulated there.
 //
 //     sync.begin_iteration();
-//     sync.layer_finished(layer, last);     // after each layer's backward; `last`: of the last microbatch
+//     sync.layer_begins(layer);             // before each layer's backward
+//     sync.layer_finished(layer, last);     // after it; `last`: of the last microbatch
 //     sync.finish();                        // now the gradients of slices() are the sums
 //     optimizer->step(...);                 // over slices()
 //     sync.share_values();                  // ZeRO-1: everybody gets what others updated
@@ -11,7 +13,9 @@
 // thread, in an order that is equal on all ranks, in pieces that stay in a processor's cache. On a device
 // they are enqueued on their own stream, one part of a bucket at a time. Without ZeRO-1 every rank ends up
 // with all reduced gradients of its parameters (those of replicated parameters come from TP rank 0); with it
-// a rank has only those of its slices: of each piece, the block that block_of() gives it.
+// a rank has only those of its slices: of each piece, the block that block_of() gives it. With ZeRO-2 the
+// buffer has the gradients of two layers, which take turns (gradient_rounds.h): while one is reduced, the
+// backward of the next one runs.
 //
 // With sequence parallelism every rank of a TP group has the gradients of its own tokens for replicated
 // parameters: they are summed over the group first, a bucket at a time.
@@ -19,7 +23,10 @@
 // Functions throw CommError, after which the object is unusable. One thread per object.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "planner/plan/plan.h"
@@ -31,6 +38,7 @@
 #include "trainer/optim/optimizer.h"
 #include "trainer/parallel/gradient_buckets.h"
 #include "trainer/parallel/gradient_buffer.h"
+#include "trainer/parallel/gradient_rounds.h"
 
 namespace sailor {
 
@@ -47,15 +55,20 @@ class GradientSync {
 
   // See GradientBuffer. `measure`: own_unreduced_squares() is of this iteration.
   void begin_iteration(double loss_scale = 1, bool measure = false);
-  // Call it when the backward of one microbatch through a layer is done; `last`: no other microbatch follows.
-  // For the last microbatch, call it from the last layer down.
+  // Call them when the backward of one microbatch through a layer begins and when it is done; `last`: no
+  // other microbatch follows. For the last microbatch, or with ZeRO-2 every one, call them from the last
+  // layer down.
+  void layer_begins(int layer);
   void layer_finished(int layer, bool last);
   void finish();
   void share_values();
   // After finish() or share_values(): throws unless the received values are valid.
   void settle() const;
-  // The memory of each parameter's gradient, by name: of use for other things before begin_iteration().
+  // The memory of each parameter's gradient, by name: of use for other things before begin_iteration(). Not
+  // of those that take turns.
   std::map<std::string, at::Tensor> gradients() const;
+  // Memory for gradients: the buffer, with ZeRO-2 the sums, and what is needed for reductions.
+  int64_t gradient_bytes() const;
   // Frees the memory of the gradients: nothing can be summed afterwards. Requires that nothing is under way.
   void drop_gradients();
 
@@ -72,8 +85,9 @@ class GradientSync {
   // The same by layer; the last is what the first and the last layer share.
   std::vector<double> own_sums_of_squares() const;
   // Sum of the squares of the pipeline's own gradients, of what no two layers share, such that the sums of
-  // its ranks add up to the pipeline's. 0 with a single pipeline.
-  double own_unreduced_squares() const { return unreduced_squares_; }
+  // its ranks add up to the pipeline's: of all its microbatches together, or with ZeRO-2 of each. 0 with a
+  // single pipeline.
+  const std::vector<double>& own_unreduced_squares() const { return unreduced_squares_; }
 
  private:
   GradientSync(const Plan& plan, const RankLayout& layout, int rank, CommFactory& factory, Communicator* tp,
@@ -82,24 +96,50 @@ class GradientSync {
 
   struct Part;
   using PieceFunction = void (GradientSync::*)(Part&, int64_t first, int64_t count);
-  void start_next_bucket();
-  void add_unreduced_squares(const GradientBucket& bucket);
+  void start_bucket(std::size_t bucket, int microbatch);
+  void reduce(std::size_t bucket, PieceFunction function);
+  // ZeRO-2: the rounds in which this rank's pipeline adds nothing, until the next one in which it does.
+  void start_empty_rounds();
+  // Waits for the reduction under way, if there is one, and adds its result to the sums.
+  void take_round();
+  // The bucket of this layer if it is reduced in rounds.
+  std::optional<std::size_t> bucket_in_rounds(int layer) const;
+  void add_unreduced_squares(const GradientBucket& bucket, int microbatch);
   void sum_replicated(const GradientBucket& bucket);
+  void make_parts();
+  void move_values();
   void make_staging();
   int64_t piece_elements(const Part& part) const;
   void for_each_piece(Part& part, PieceFunction function);
   void sum_piece(Part& part, int64_t first, int64_t count);
+  void sum_others(Part& part, int64_t first, int64_t count);
   void share_piece(Part& part, int64_t first, int64_t count);
-  // Memory of elements [first, first + count) of a part of `buffer` (the flat gradients or values). In place
-  // if the part is contiguous; else in the staging area, which copy() fills or empties.
-  char* memory_of(const Part& part, const at::Tensor& buffer, int64_t first) const;
+  // A flat buffer, and where each parameter is in it: of gradients or of values.
+  struct Memory {
+    const at::Tensor& flat;
+    const std::vector<int64_t>& offsets;
+
+    std::size_t element_bytes() const { return static_cast<std::size_t>(flat.element_size()); }
+    char* at(std::size_t parameter, int64_t first = 0) const {
+      return static_cast<char*>(flat.data_ptr()) +
+             static_cast<std::size_t>(offsets[parameter] + first) * element_bytes();
+    }
+  };
+  Memory gradient_memory() const { return {buffer_.flat(), buffer_.offsets()}; }
+  // Memory of elements [first, first + count) of a part. In place if the part is contiguous; else in the
+  // staging area, which copy() fills or empties.
+  char* memory_of(const Part& part, const Memory& memory, int64_t first) const;
   enum class Direction { out, in };  // relative to the buffer
-  void copy(const Part& part, const at::Tensor& buffer, int64_t first, int64_t count, char* memory,
+  void copy(const Part& part, const Memory& memory, int64_t first, int64_t count, char* elements,
             Direction direction, Stream stream) const;
   template <class Function>
   void for_each_run(const Part& part, int64_t first, int64_t count, Function&& function) const;
-  void broadcast_replicated(const at::Tensor& buffer);
-  OptimizerSlice slice(std::size_t i, int64_t first, int64_t count) const;
+  void broadcast_replicated(const Memory& memory);
+  // Calls f(first, count, in `sums_`) for the block of each piece of a part that this rank owns.
+  template <class Function>
+  void for_each_own_block(const Part& part, Function&& function) const;
+  int64_t sums_of(const Part& part, int64_t piece) const;
+  OptimizerSlice slice(std::size_t i, int64_t first, const at::Tensor& gradient) const;
   std::vector<OptimizerSlice> own_slices() const;  // with ZeRO-1: part of what is reduced
   // The gradients that this rank answers for in sums over the model: work(layer, gradient).
   template <class Work>
@@ -112,17 +152,25 @@ class GradientSync {
   const bool sums_replicated_;
   const int num_layers_;
   GradientLayout layout_;
+  const GradientPlaces places_;
+  const std::vector<GradientRound> rounds_;  // with ZeRO-2
   // by index of the plan's groups; nullptr = not a member
   std::vector<std::unique_ptr<Communicator>> groups_;
   GradientBuffer buffer_;
-  at::Tensor values_;                               // with ZeRO-1, in the order of the buffer
+  // With ZeRO-2, of the buckets that are reduced in rounds: own blocks in order.
+  at::Tensor sums_;
+  at::Tensor values_;                               // with ZeRO-1, in the order of the layout
+  std::vector<int64_t> value_offsets_;              // of each parameter
   std::vector<std::vector<std::size_t>> of_layer_;  // parameters of each layer
   std::vector<std::vector<Part>> parts_;            // by bucket
-  std::size_t next_bucket_ = 0;
-  at::Tensor staging_;    // bytes, separate from the buffer
-  bool summing_ = false;  // between the first reduction and finish()
-  bool measure_ = false;  // in this iteration
-  double unreduced_squares_ = 0;
+  std::size_t next_bucket_ = 0;                     // of those that are reduced once
+  std::size_t next_round_ = 0;
+  std::optional<std::size_t> under_way_;  // the bucket of the last round, until take_round()
+  at::Tensor staging_;                    // bytes, separate from the buffer
+  at::Tensor zeros_;                      // if there are empty rounds
+  bool summing_ = false;                  // between the first reduction and finish()
+  bool measure_ = false;                  // in this iteration
+  std::vector<double> unreduced_squares_;
   std::unique_ptr<WorkQueue> queue_;  // nullptr: nothing to reduce, or on a device
 };
 

@@ -41,9 +41,10 @@ at::Tensor Chunk::evaluate(const Batch& batch, at::Tensor x) const {
   return x;
 }
 
-at::Tensor Chunk::backward(Flight& flight, at::Tensor gradient,
+at::Tensor Chunk::backward(Flight& flight, at::Tensor gradient, const std::function<void(int)>& layer_begins,
                            const std::function<void(int)>& layer_finished) const {
   for (std::size_t i = layers_.size(); i-- > 0;) {
+    layer_begins(first_layer_ + static_cast<int>(i));
     at::Tensor input = std::move(flight.inputs[i]);
     at::Tensor output = std::move(flight.outputs[i]);
     if (!output.defined()) output = layers_[i]->forward(input, flight.batch);

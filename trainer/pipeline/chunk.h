@@ -35,10 +35,10 @@ class Chunk {
   at::Tensor forward(Flight& flight, const Batch& batch, at::Tensor x) const;
   // The same without a graph, for validation.
   at::Tensor evaluate(const Batch& batch, at::Tensor x) const;
-  // Takes the gradient of forward()'s result; returns that of `x`, or an undefined one. Calls
-  // `layer_finished` with each layer's index, from the last down, when the gradients of its parameters are
+  // Takes the gradient of forward()'s result; returns that of `x`, or an undefined one. Calls both functions
+  // with each layer's index, from the last down: before its parameters get gradients, and when these are
   // complete.
-  at::Tensor backward(Flight& flight, at::Tensor gradient,
+  at::Tensor backward(Flight& flight, at::Tensor gradient, const std::function<void(int)>& layer_begins,
                       const std::function<void(int)>& layer_finished) const;
 
  private:

@@ -116,22 +116,26 @@ void PipelineExecutor::backward(const PipelineWork& work, const ScheduleStep& st
   }
   const bool last_microbatch = step.microbatch + 1 == work.microbatches;
   const auto start = Pacer::Clock::now();
+  // The sums of an emulated device must not begin before it is that far.
+  const auto finished_as_emulated = [&](int layer) {
+    PhaseWork part = phase_work(Phase::backward, chunk, work.sequences(step.microbatch));
+    part.first_layer = layer;
+    pacer_->part_computed(part, start);
+    work.layer_finished(layer, last_microbatch);
+  };
   recorder_.timed(TaskKind::backward, step.microbatch, [&] {
-    std::vector<int> finished;  // of an emulated device, whose sums must not begin before it is that far
-    gradient = chunk.backward(flights.front(), std::move(gradient), [&](int layer) {
-      if (pacer_ && last_microbatch) {
+    std::vector<int> finished;  // on an emulated device, after the whole backward if there is memory for it
+    gradient = chunk.backward(flights.front(), std::move(gradient), work.layer_begins, [&](int layer) {
+      if (pacer_ && work.sums_every_microbatch) {
+        finished_as_emulated(layer);
+      } else if (pacer_ && last_microbatch) {
         finished.push_back(layer);
       } else {
         work.layer_finished(layer, last_microbatch);
       }
     });
     if (!pacer_) return;
-    PhaseWork part = phase_work(Phase::backward, chunk, work.sequences(step.microbatch));
-    for (const int layer : finished) {
-      part.first_layer = layer;
-      pacer_->part_computed(part, start);
-      work.layer_finished(layer, last_microbatch);
-    }
+    for (const int layer : finished) finished_as_emulated(layer);
     pacer_->computed(phase_work(Phase::backward, chunk, work.sequences(step.microbatch)), start);
   });
   flights.pop_front();

@@ -50,7 +50,9 @@ struct PipelineWork {
   // Only for training:
   int64_t global_targets = 0;                     // of the global batch that count in the loss
   double loss_scale = 1;                          // factor on the loss in the backward
-  std::function<void(int, bool)> layer_finished;  // end of a layer's backward; true: of the last microbatch
+  std::function<void(int)> layer_begins;          // a layer's backward
+  std::function<void(int, bool)> layer_finished;  // its end; true: of the last microbatch
+  bool sums_every_microbatch = false;             // else gradients are summed after the last one alone
 };
 
 class PipelineExecutor {

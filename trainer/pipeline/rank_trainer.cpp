@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <filesystem>
 #include <numeric>
@@ -160,7 +159,9 @@ struct RankTrainer::Impl {
     };
     work.global_targets = data.counted_targets(next_step());
     work.loss_scale = loss_scaler ? loss_scaler->scale() : 1;
+    work.layer_begins = [this](int layer) { gradient_sync.layer_begins(layer); };
     work.layer_finished = [this](int layer, bool last) { gradient_sync.layer_finished(layer, last); };
+    work.sums_every_microbatch = sums_every_microbatch(plan);
     return work;
   }
 
@@ -522,16 +523,16 @@ struct RankTrainer::Impl {
 
   void add_statistics(StepResult& result) {
     std::vector<double> numbers = gradient_sync.own_sums_of_squares();
-    const std::size_t layers = numbers.size() - 1, pipelines = plan.pipelines.size();
-    numbers.resize(numbers.size() + pipelines);
-    numbers[layers + 1 + static_cast<std::size_t>(slot.pipeline)] = gradient_sync.own_unreduced_squares();
+    const std::size_t layers = numbers.size() - 1;
+    std::vector<int64_t> sequences;
+    for (int p = 0; p < static_cast<int>(plan.pipelines.size()); ++p) {
+      const std::vector<double>& own = gradient_sync.own_unreduced_squares();
+      if (p == slot.pipeline) numbers.insert(numbers.end(), own.begin(), own.end());
+      for (const int64_t part : summed_sequences(plan, p)) sequences.push_back(part);
+      numbers.resize(layers + 1 + sequences.size());
+    }
     world->all_reduce(numbers.data(), numbers.size(), ElementType::f64, ReduceOp::sum);
     const auto of_layers = numbers.begin() + static_cast<std::ptrdiff_t>(layers);
-    std::vector<int64_t> sequences(pipelines);
-    for (std::size_t p = 0; p < pipelines; ++p) {
-      for (int m = 0; m < plan.pipelines[p].microbatches; ++m)
-        sequences[p] += microbatch_range(plan, static_cast<int>(p), m).sequences;
-    }
     result.noise = gradient_noise({of_layers + 1, numbers.end()}, sequences,
                                   std::accumulate(numbers.begin(), of_layers, 0.0));
     numbers[0] += *of_layers;
@@ -639,10 +640,6 @@ struct RankTrainer::Impl {
   }
 };
 
-const char* to_string(Restored::From from) {
-  return std::array{"peers", "memory", "checkpoint", "start"}[static_cast<std::size_t>(from)];
-}
-
 RankTrainer::RankTrainer(const JobSpec& job, const Plan& plan, int rank, CommFactory& factory,
                          const TokenData& data, Pacer* pacer, const DevicePlane* on)
     : impl_(std::make_unique<Impl>(job, plan, rank, factory, data, pacer, on)) {}
@@ -692,6 +689,9 @@ std::vector<Parameter*> RankTrainer::parameters() {
 }
 Optimizer& RankTrainer::optimizer() {
   return *impl_->optimizer;
+}
+int64_t RankTrainer::gradient_bytes() const {
+  return impl_->gradient_sync.gradient_bytes();
 }
 
 }  // namespace sailor

@@ -15,6 +15,7 @@
 // One thread per object.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -60,7 +61,7 @@ struct StepResult {
   int max_in_flight = 0;
   // Times of this rank, which add up to step_s except for bookkeeping.
   double forward_s = 0;
-  double backward_s = 0;
+  double backward_s = 0;  // with ZeRO-2 also waiting for the sums of earlier layers
   double wait_s = 0;           // for activations and gradients from neighbours
   double gradient_sync_s = 0;  // not overlapped with the backward; with ZeRO-1 also gathering the values
   double update_s = 0;         // all work per parameter: the optimizer, the gradient norm
@@ -82,7 +83,9 @@ struct Restored {
   std::vector<std::string> skipped;  // a line for each newer checkpoint that is damaged
   std::string path;                  // of the checkpoint
 };
-const char* to_string(Restored::From from);  // names as in the enumeration
+inline const char* to_string(Restored::From from) {  // names as in the enumeration
+  return std::array{"peers", "memory", "checkpoint", "start"}[static_cast<std::size_t>(from)];
+}
 
 class RankTrainer {
  public:
@@ -172,6 +175,8 @@ class RankTrainer {
   // Its slices are what this rank updates: with ZeRO-1 a part of its parameters. Their gradients are those of
   // the mean loss.
   Optimizer& optimizer();
+  // Memory of this rank for gradients, with what their reduction needs.
+  int64_t gradient_bytes() const;
 
  private:
   struct Impl;

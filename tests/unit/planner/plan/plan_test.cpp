@@ -124,8 +124,9 @@ TEST(PlanJson, EveryBreakOfTheFormIsOneErrorWithItsLine) {
   EXPECT_THAT(error("\"zero1\": false", "\"zero\": \"all\""),
               HasSubstr("zero: must be none, optimizer, gradients or parameters"));
   EXPECT_THAT(
-      error("\"zero1\": false", "\"zero\": \"gradients\""),
-      HasSubstr("zero: gradients is not supported yet by planner and trainer: use none or optimizer"));
+      error("\"zero1\": false", "\"zero\": \"parameters\""),
+      HasSubstr(
+          "zero: parameters is not supported yet by planner and trainer: use none, optimizer or gradients"));
 }
 
 TEST(PlanJson, SequenceParallelismIsWrittenWhereThereIsAny) {
@@ -150,6 +151,9 @@ TEST(PlanJson, OlderReadersGetShardedOptimizersAsAFlag) {
   json.replace(json.find(flag), flag.size(), word);
   EXPECT_EQ(parse_plan(json, "p").zero, Zero::optimizer);
   // What an older reader could not run, it refuses.
+  plan.zero = Zero::gradients;
+  EXPECT_THAT(to_json(plan, -1), HasSubstr(R"("zero":"gradients")"));
+  EXPECT_EQ(parse_plan(to_json(plan), "p").zero, Zero::gradients);
   plan.zero = Zero::parameters;
   EXPECT_THAT(to_json(plan, -1), HasSubstr(R"("zero":"parameters")"));
 }

@@ -113,9 +113,42 @@ TEST(CheckPlan, NamesWhatDoesNotFitTheJob) {
   EXPECT_THAT(check_plan(p, valid_job(), all_plan_features()), IsEmpty());
   EXPECT_THAT(check_plan(p, valid_job(), {}),
               ElementsAre(HasSubstr("zero1: optimizer sharding is not supported")));
+  p.zero = Zero::gradients;
+  EXPECT_THAT(check_plan(p, valid_job()), IsEmpty());
+  EXPECT_THAT(check_plan(p, valid_job(), {}),
+              ElementsAre(HasSubstr("zero2: gradients sharding is not supported")));
+  p.zero = Zero::parameters;
+  EXPECT_THAT(check_plan(p, valid_job()),
+              ElementsAre(HasSubstr("zero3: parameters sharding is not supported")));
   p = valid_plan();
   p.global_batch = 11;
   EXPECT_THAT(check_plan(p, valid_job()), ElementsAre("global batch 11 is not the job's 10"));
+}
+
+TEST(CheckPlan, GradientsAreShardedWithChunksThatAreCutAlike) {
+  Plan p = valid_plan();
+  p.microbatch = 1;
+  p.interleave = 2;
+  const auto chunks = [](int cut) {
+    return std::vector{valid_stage(0, 1, "big", 1), valid_stage(1, cut, "small", 2),
+                       valid_stage(cut, 5, "big", 1), valid_stage(5, 6, "small", 2)};
+  };
+  p.pipelines = {{4, chunks(3)}, {6, chunks(2)}};
+  for (const Zero zero : {Zero::optimizer, Zero::gradients}) {
+    p.zero = zero;
+    const auto violations = check_plan(p, valid_job());
+    if (zero == Zero::optimizer) {
+      EXPECT_THAT(violations, IsEmpty());
+    } else {
+      EXPECT_THAT(
+          violations,
+          ElementsAre("zero2 with interleaved chunks needs the same stages in all pipelines, whose "
+                      "gradients are summed layer by layer in one order: cut the layers alike, or use "
+                      "zero \"optimizer\""));
+    }
+  }
+  p.pipelines[1].stages = chunks(3);
+  EXPECT_THAT(check_plan(p, valid_job()), IsEmpty());
 }
 
 TEST(Place, APipelineWithFewerStagesThanChunksIsNamed) {

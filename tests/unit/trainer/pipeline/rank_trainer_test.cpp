@@ -339,7 +339,7 @@ TEST(RankTrainer, AnOverflowSkipsTheUpdateOnEveryRank) {
   job.training.loss_scale = {.initial = int64_t{1} << 24, .hysteresis = 1};
   job.training.clip_grad_norm = 0.1;
   const TokenData data = repeating_data(job);
-  for (const Zero zero : {Zero::none, Zero::optimizer}) {
+  for (const Zero zero : {Zero::none, Zero::optimizer, Zero::gradients}) {
     Plan plan = training_plan(job, {{2, 1}, {1}}, {3, 1});
     plan.zero = zero;
     TestJob ranks("thread", num_ranks(plan));

@@ -198,7 +198,7 @@ TEST_P(Restoring, ALostPipelineCostsNoStepThatAllHadFinished) {
 
 TEST_P(Restoring, WhoLacksTheNumbersOfACommittedStepGetsThemFromTheOthers) {
   const JobSpec job = job_to_restore();
-  for (const Zero zero : {Zero::none, Zero::optimizer}) {
+  for (const Zero zero : {Zero::none, Zero::optimizer, Zero::gradients}) {
     const Plan before = restore_plan(job, {{1, 1}, {2}}, {4, 4}, zero);
     const Undisturbed whole = undisturbed(job, before, 12);
     const TokenData data = repeating_data(job);
