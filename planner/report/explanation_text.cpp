@@ -68,6 +68,7 @@ std::string in_words(const PlanningContext& context, const Candidate& chosen) {
   if (plan.interleave > 1)
     out += fmt::format(", {} chunks of the model per stage (interleaved)", plan.interleave);
   if (shards_optimizer(plan.zero)) out += ", optimizer states sharded (ZeRO-1)";
+  if (plan.sequence_parallel) out += ", tokens split over TP groups (sequence parallelism)";
   if (const std::string stages = recomputing_stages(plan); stages == "all")
     out += ", activations recomputed";
   else if (!stages.empty())
