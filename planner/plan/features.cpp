@@ -57,8 +57,8 @@ PlanFeatures parse_plan_features(const std::string& text) {
 }
 
 PlanFeatures all_plan_features() {
-  return {PlanFeature::unlike_cuts, PlanFeature::unlike_shares, PlanFeature::recompute, PlanFeature::zero1,
-          PlanFeature::interleave};
+  return {PlanFeature::unlike_cuts, PlanFeature::unlike_shares, PlanFeature::recompute,
+          PlanFeature::zero1,       PlanFeature::interleave,    PlanFeature::sequence_parallel};
 }
 
 PlanFeatures predictable_features() {
@@ -68,9 +68,7 @@ PlanFeatures predictable_features() {
 }
 
 PlanFeatures trainable_features() {
-  PlanFeatures features = all_plan_features();
-  features.insert(PlanFeature::sequence_parallel);
-  return features;
+  return all_plan_features();
 }
 
 std::span<const Zero> zero_degrees(const PlanFeatures& features, int replicas) {

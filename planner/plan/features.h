@@ -5,9 +5,8 @@
 //     recompute       a stage computes activations again in the backward instead of keeping them
 //     zero1           the replicas of a stage share its optimizer states
 //     interleave      a group of GPUs holds several chunks of the model (interleaved 1F1B)
-// and what the planner never offers: given plans may have
 //     sequence-parallel  stages with tensor parallelism split the tokens outside of it (sequence parallelism)
-// and plans that others have run may have
+// and what the planner never offers: plans that others have run may have
 //     selective       a stage computes the inside of attention again, and keeps the rest
 // Pure and thread-safe.
 #pragma once

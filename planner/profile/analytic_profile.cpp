@@ -50,42 +50,54 @@ class Estimate {
     const Pass scores = attention_kernels();
     device += scores;
     const FrameworkStyle& style = in_.style;
-    const double whole = tokens_ * h / (style.sequence_parallel ? tp_ : 1), split = tokens_ * h / tp_;
+    const double whole = between_regions() * h, split = tokens_ * h / tp_;
     device.forward_s += stream_s(whole * style.whole_forward_passes + split * style.split_forward_passes);
     device.backward_s += stream_s(whole * style.whole_backward_passes + split * style.split_backward_passes) +
                          accumulate_s(static_cast<double>(s.block_parameters()) / tp_);
     const double reduced_s = all_reduce(tokens_ * h);
     device.forward_s += style.collectives_per_pass * reduced_s;
-    device.backward_s +=
-        style.collectives_per_pass * reduced_s + style.backward_extra_gathers * reduced_s / 2;
+    device.backward_s += style.collectives_per_pass * reduced_s + extra_gathers() * reduced_s / 2;
     const double host_s = in_.host.pass_s(tp_);
     return {together_s(device.forward_s, host_s), together_s(device.backward_s, host_s),
             update_s(static_cast<double>(s.block_parameters()) / tp_), scores.forward_s};
   }
 
   LayerTimes embedding() const {
-    const double elements = tokens_ * shape_.hidden;
+    const double elements = between_regions() * shape_.hidden;
     const double parameters = static_cast<double>(shape_.embedding_parameters()) / tp_;
-    return {stream_s(elements * kEmbeddingForwardPasses) + all_reduce(elements),
-            stream_s(elements * kEmbeddingBackwardPasses) + accumulate_s(parameters), update_s(parameters),
-            0};
+    const double reduced_s = all_reduce(tokens_ * shape_.hidden);
+    // A sum over the ranks; where tokens are split, its scatter, and the gather of the gradient.
+    const double scattered_s = in_.style.sequence_parallel ? reduced_s / 2 : 0;
+    return {stream_s(elements * kEmbeddingForwardPasses) + reduced_s - scattered_s,
+            stream_s(elements * kEmbeddingBackwardPasses) + accumulate_s(parameters) + scattered_s,
+            update_s(parameters), 0};
   }
 
   LayerTimes head() const {
     const TransformerShape& s = shape_;
     const double rows = static_cast<double>(padded_vocabulary(s, in_.style, tp_)) / tp_;
     Pass pass = linear(rows, s.hidden);
-    const double logits = tokens_ * rows, elements = tokens_ * s.hidden;
+    const double logits = tokens_ * rows, elements = between_regions() * s.hidden;
     pass.forward_s += stream_s(logits * in_.style.logit_forward_passes + 2 * elements);
     pass.backward_s += stream_s(logits * in_.style.logit_backward_passes + 4 * elements);
     const double parameters = rows * s.hidden;
-    pass.backward_s += accumulate_s(parameters) + all_reduce(elements);
+    const double reduced_s = all_reduce(tokens_ * s.hidden);
+    // A sum of the input's gradient; where tokens are split, the gather of the input, and the scatter of the
+    // gradient.
+    const double scattered_s = in_.style.sequence_parallel ? reduced_s / 2 : 0;
+    pass.forward_s += scattered_s;
+    pass.backward_s +=
+        accumulate_s(parameters) + reduced_s - scattered_s + extra_gathers() / 2 * reduced_s / 2;
     // The loss needs the largest logit, the sum and the target's logit of all ranks.
     pass.forward_s += 3 * all_reduce(2 * tokens_);
     return {pass.forward_s, pass.backward_s, s.tied_embeddings ? 0 : update_s(parameters), 0};
   }
 
  private:
+  // Tokens that a rank has between the tensor-parallel regions.
+  double between_regions() const { return tokens_ / (in_.style.sequence_parallel ? tp_ : 1); }
+  // Repeated gathers of the inputs of a block's two column-parallel products.
+  double extra_gathers() const { return in_.style.sequence_parallel ? in_.style.backward_extra_gathers : 0; }
   // tokens x `from` times `from` x `to`; backward for the input and for the weights.
   Pass linear(double to, double from) const {
     const KernelModel& k = in_.kernels;

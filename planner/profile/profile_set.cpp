@@ -217,7 +217,7 @@ ProfileSet load_in_precision(Precision precision, const std::vector<std::string>
         fmt::join(directories, ", "),
         type.emulation ? " for the emulated type's base " + in_quotes(profiled_as(name, type)) : ""));
   }
-  std::set<ReplicaShape> shapes;
+  std::set<ReplicaShape> shapes = {ReplicaShape{}};  // for split_tokens()
   for (const auto& [name, profile] : set.layers)
     for (const ReplicaShape& shape : profile.shapes()) shapes.insert(shape);
   complete(set.sizes, job.model, precision, framework, shapes);

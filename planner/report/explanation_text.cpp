@@ -70,6 +70,7 @@ std::string in_words(const PlanningContext& context, const Candidate& chosen) {
   if (shards_optimizer(plan.zero))
     out += fmt::format(", optimizer states{} sharded (ZeRO-{})",
                        plan.zero == Zero::optimizer ? "" : " and gradients", static_cast<int>(plan.zero));
+  if (plan.sequence_parallel) out += ", tokens split over TP groups (sequence parallelism)";
   if (const std::string stages = recomputing_stages(plan); stages == "all")
     out += ", activations recomputed";
   else if (!stages.empty())

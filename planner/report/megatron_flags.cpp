@@ -140,7 +140,7 @@ MegatronFlags megatron_flags(const JobSpec& whole, const Plan& plan) {
   add_cut(uniform, out.flags);
   out.flags.push_back(fmt::format("--micro-batch-size {}", plan.microbatch));
   out.flags.push_back(fmt::format("--global-batch-size {}", plan.global_batch));
-  if (plan.sequence_parallel) out.flags.emplace_back("--sequence-parallel");
+  if (uniform.sequence_parallel) out.flags.emplace_back("--sequence-parallel");
   if (shards_optimizer(plan.zero)) out.flags.emplace_back("--use-distributed-optimizer");
   if (uniform.recompute == Recompute::full) {
     out.flags.emplace_back("--recompute-granularity full");

@@ -27,6 +27,7 @@ FrameworkConfig mesh_config(const JobSpec& whole, const Plan& of) {
   config["global_batch"] = plan.global_batch;
   config["layers"] = plan.layers;
   config["interleave"] = plan.interleave;
+  config["sequence_parallel"] = plan.sequence_parallel;
   config["zero_stage"] = static_cast<int>(plan.zero);
   config["recompute"] = to_string(plan.recompute);
   config["precision"] = to_string(plan.precision);

@@ -32,8 +32,8 @@ std::string layout_of(const UniformPlan& plan) {
 std::string strategy_text(const UniformPlan& plan) {
   std::string text = fmt::format(
       "  strategy:\n    tensor_model_parallel_size: {}\n    pipeline_model_parallel_size: {}\n"
-      "    context_parallel_size: 1\n    sequence_parallel: false\n",
-      plan.tensor, plan.pipeline);
+      "    context_parallel_size: 1\n    sequence_parallel: {}\n",
+      plan.tensor, plan.pipeline, plan.sequence_parallel);
   text += fmt::format("    virtual_pipeline_model_parallel_size: {}\n",
                       plan.interleave > 1 ? fmt::format("{}", plan.interleave) : "null");
   if (const std::string layout = layout_of(plan); !layout.empty())

@@ -49,6 +49,8 @@ UniformPlan uniform_plan(const JobSpec& job, const Plan& plan) {
   out.microbatch = plan.microbatch;
   out.microbatches = first.microbatches;
   out.global_batch = plan.global_batch;
+  const bool always_splits = !job.trainer.own() && framework_of_trainer(job).sequence_parallel;
+  out.sequence_parallel = out.tensor > 1 && (plan.sequence_parallel || always_splits);
   out.zero = job.trainer.own() ? plan.zero : std::max(plan.zero, framework_of_trainer(job).zero);
   out.recompute = first.stages[0].recompute;
   out.precision = precision_of(plan, job);

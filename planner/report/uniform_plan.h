@@ -20,6 +20,7 @@ struct UniformPlan {
   int microbatch = 1;                       // sequences
   int microbatches = 1;                     // of every pipeline, per iteration
   int64_t global_batch = 1;                 // = microbatch x microbatches x data
+  bool sequence_parallel = false;           // also if the framework always splits tokens
   Zero zero = Zero::none;                   // also if the framework always shards
   Recompute recompute = Recompute::none;
   Precision precision = Precision::fp32;

@@ -11,6 +11,7 @@ CompactPlan compact(const Plan& plan, StageKinds& kinds) {
   out.microbatch = plan.microbatch;
   out.zero = plan.zero;
   out.interleave = plan.interleave;
+  out.sequence_parallel = plan.sequence_parallel;
   std::map<std::string, int> nodes;
   out.first.push_back(0);
   const PlanStage* before = nullptr;
@@ -20,7 +21,8 @@ CompactPlan compact(const Plan& plan, StageKinds& kinds) {
       // Neighbours are mostly of one kind.
       const bool alike = before != nullptr && before->shape == stage.shape &&
                          before->gpu_type == stage.gpu_type && before->zone == stage.zone;
-      compact.kind = alike ? out.stages.back().kind : kinds.number(stage.gpu_type, stage.zone, stage.shape);
+      compact.kind = alike ? out.stages.back().kind
+                           : kinds.number(stage.gpu_type, stage.zone, stage.shape, plan.sequence_parallel);
       compact.first_layer = stage.first_layer;
       compact.end_layer = stage.end_layer;
       compact.recompute = stage.recompute;

@@ -25,6 +25,7 @@ struct CompactPlan {
   int microbatch = 1;
   Zero zero = Zero::none;
   int interleave = 1;
+  bool sequence_parallel = false;    // kinds with a TP degree above 1 split tokens
   int nodes = 0;                     // stages are on nodes 0 to nodes - 1
   std::vector<CompactStage> stages;  // of the first pipeline, then of the second, ...
   std::vector<int> first;            // first stage of each pipeline; one more entry for the end

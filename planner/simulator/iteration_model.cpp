@@ -84,6 +84,7 @@ MemoryBreakdown IterationModel::memory(const CompactPlan& plan, int pipeline, in
       part.input_elements = sizes[static_cast<size_t>(stage.first_layer) - 1].output_elements;
     input.chunks.push_back(part);
     input.shape = kind.shape;
+    input.token_shares = kind.token_shares();
     if (kind.shape.tp > 1) input.gathered_elements = sizes.front().output_elements;
     input.base_bytes = kind.profile->overheads.base_memory_bytes;
   }
@@ -140,6 +141,7 @@ bool IterationModel::rank_fits(const StageMemoryInput& stage) {
   input.both_ends = first && last;
   input.zero = stage.zero;
   input.shape = kind.shape;
+  input.token_shares = kind.token_shares();
   input.base_bytes = kind.profile->overheads.base_memory_bytes;
   if (kind.shape.tp > 1) input.gathered_elements = sizes.front().output_elements;
   return rank_memory(input, context.framework, context.precision).total() <= kind.capacity_bytes;
@@ -201,7 +203,9 @@ void IterationModel::set_times(const CompactPlan& plan, IterationDetails& detail
       const PlatformOverheads& overheads = kinds_[stage.kind].profile->overheads;
       const double jitter = details.classes.several_nodes ? 1 + overheads.jitter : 1;
       const auto gathers_s = [&](int gathers, int layer) {
-        return gathers > 0 ? gathers * kinds_.message_gather_s(stage.kind, layer, plan.microbatch) : 0;
+        return gathers > 0 && !plan.sequence_parallel
+                   ? gathers * kinds_.message_gather_s(stage.kind, layer, plan.microbatch)
+                   : 0;
       };
       const double received_s = i > 0 ? gathers_s(style.forward_gathers, stage.first_layer) : 0;
       const double returned_s =

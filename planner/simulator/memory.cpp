@@ -71,7 +71,7 @@ MemoryBreakdown rank_memory(const RankMemoryInput& input, const FrameworkStyle& 
         product(activations.kept, slack * static_cast<double>(input.microbatch) * chunk.in_flight);
     above = std::max(above, activations.above);
 
-    const double message_bytes = static_cast<double>(input.microbatch * element);
+    const double message_bytes = static_cast<double>(input.microbatch * element) / input.token_shares;
     // Where a layer's activations do not hold its input, the stage keeps what it received of every microbatch
     // in flight; and there are buffers for messages on their way.
     const double received = style.message_buffers + (style.keeps_received ? chunk.in_flight : 0);

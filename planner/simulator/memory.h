@@ -33,6 +33,7 @@ struct RankMemoryInput {
   Zero zero = Zero::none;  // what is sharded over the replicas
   bool average = false;    // the optimizer keeps an average of the parameters (training.ema)
   ReplicaShape shape;
+  int token_shares = 1;  // ranks that share the tokens of an activation between the tensor-parallel regions
   int64_t base_bytes = 0;
   int64_t gathered_elements =
       0;  // of one sequence: what TP gathers at a time (an activation between blocks); 0 at TP 1

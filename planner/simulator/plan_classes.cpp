@@ -147,7 +147,8 @@ class Classifier {
     const LinkCurve& link = kinds_.link(from.kind, to.kind, on_one_node(from, to));
     const PlatformOverheads& overheads = kind.profile->overheads;
     const int pairs = std::min(kind.shape.gpus(), kinds_[to.kind].shape.gpus());
-    const double of_a_rank = context.framework.partitioned_messages ? bytes / pairs : bytes;
+    const bool partitioned = context.framework.partitioned_messages || plan_.sequence_parallel;
+    const double of_a_rank = partitioned ? bytes / pairs : bytes;
     out_.message_bytes = std::max(out_.message_bytes, of_a_rank);
     return overheads.message_start_s + overheads.message_slowdown * link.time_s(of_a_rank, senders);
   }

@@ -39,6 +39,8 @@ void estimate(const MeasuredRun& record, const Assumptions& assumptions, const F
       for (size_t layer = 0; layer < std::min(sizes.size(), known->second.size()); ++layer)
         if (known->second[layer].workspace_bytes == 0)
           known->second[layer].workspace_bytes = sizes[layer].workspace_bytes;
+    if (record.plan.sequence_parallel)
+      profiles.sizes.by_shape.try_emplace({}, analytic_sizes(record.shape, style, record.precision, {}));
     LayerProfile& profile = profiles.layers[gpu_type];
     profile.gpu_type = gpu_type;
     const std::pair cell{record.plan.microbatch, shape};

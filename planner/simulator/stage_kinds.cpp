@@ -3,16 +3,26 @@
 #include <utility>
 
 #include "planner/profile/collectives.h"
+#include "planner/profile/split_tokens.h"
 
 namespace sailor::native {
 
-int StageKinds::number(const std::string& gpu_type, const std::string& zone, ReplicaShape shape) {
-  const auto [it, added] = numbers_.try_emplace({gpu_type, zone, shape}, static_cast<int>(kinds_.size()));
+int StageKinds::number(const std::string& gpu_type, const std::string& zone, ReplicaShape shape,
+                       bool splits_tokens) {
+  splits_tokens = splits_tokens && shape.tp > 1;
+  const auto [it, added] =
+      numbers_.try_emplace({gpu_type, zone, shape, splits_tokens}, static_cast<int>(kinds_.size()));
   if (!added) return it->second;
   StageKind kind;
   try {
     kind.profile = &profile_of(context_, gpu_type);
     kind.sizes = &sizes_of(context_, shape);
+    if (splits_tokens) {
+      auto sizes = std::make_shared<std::vector<LayerSizes>>(*kind.sizes);
+      split_tokens(*sizes, sizes_of(context_, {}), shape.tp);
+      kind.own_sizes = std::move(sizes);
+      kind.sizes = kind.own_sizes.get();
+    }
   } catch (...) {
     numbers_.erase(it);
     throw;
@@ -20,6 +30,7 @@ int StageKinds::number(const std::string& gpu_type, const std::string& zone, Rep
   kind.gpu_type = gpu_type;
   kind.zone = zone;
   kind.shape = shape;
+  kind.splits_tokens = splits_tokens;
   for (const Expense expense : kExpenses)
     kind.rate[expense] = shape.gpus() * least_gpu_rate(context_, expense, gpu_type, zone).value_or(GpuRate{});
   kind.capacity_bytes = context_.catalog.at(gpu_type).memory_bytes;
@@ -47,7 +58,10 @@ int StageKinds::number(const std::string& gpu_type, const std::string& zone, Rep
 
 const KindTimes& StageKinds::work_out_times(int kind, int microbatch) {
   const StageKind& is = kinds_[static_cast<size_t>(kind)];
-  const LayerProfile::Cell& cell = cell_of(context_, is.gpu_type, microbatch, is.shape);
+  LayerProfile::Cell cell = cell_of(context_, is.gpu_type, microbatch, is.shape);
+  if (is.splits_tokens)
+    split_tokens(cell, {context_.job, context_.framework, context_.catalog.at(is.gpu_type),
+                        context_.precision, microbatch, is.shape.tp, find_link(kind, kind, true)});
   KindTimes times;
   for (std::vector<double>* sums :
        {&times.forward_s, &times.backward_s, &times.update_s, &times.full_s, &times.selective_s})

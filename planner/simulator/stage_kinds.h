@@ -1,6 +1,6 @@
-// Kinds of stages by number. A kind is a GPU type in a zone with the shape of a replica; tables have
-// everything that the native cost model needs of it. A search that predicts many plans of one context keeps
-// one StageKinds.
+// Kinds of stages by number. A kind is a GPU type in a zone with the shape of a replica, whose ranks may
+// split the tokens between tensor-parallel regions; tables have everything that the native cost model needs
+// of it. A search that predicts many plans of one context keeps one StageKinds.
 //
 // Tables are filled on first use: not thread-safe, one object per thread. Keeps a reference to the context,
 // which must outlive it.
@@ -22,10 +22,14 @@ namespace sailor::native {
 struct StageKind {
   std::string gpu_type, zone;
   ReplicaShape shape;
-  PerExpense<GpuRate> rate;  // of all GPUs of a replica, on the cheapest nodes
+  bool splits_tokens = false;  // sequence parallelism; never at TP degree 1
+  PerExpense<GpuRate> rate;    // of all GPUs of a replica, on the cheapest nodes
   int64_t capacity_bytes = 0;
   const LayerProfile* profile = nullptr;
   const std::vector<LayerSizes>* sizes = nullptr;
+  std::shared_ptr<const std::vector<LayerSizes>> own_sizes;  // that are not in a profile
+
+  int token_shares() const { return splits_tokens ? shape.tp : 1; }
 };
 
 // One microbatch through layers [0, i) of a kind, as prefix sums; recomputation as its addition to a
@@ -51,7 +55,8 @@ class StageKinds {
   StageKinds& operator=(const StageKinds&) = delete;
 
   // The number of a kind. Throws InputError when its type has no profile, or its shape no sizes.
-  int number(const std::string& gpu_type, const std::string& zone, ReplicaShape shape);
+  int number(const std::string& gpu_type, const std::string& zone, ReplicaShape shape,
+             bool splits_tokens = false);
   const StageKind& operator[](int kind) const { return kinds_[static_cast<size_t>(kind)]; }
   int count() const { return static_cast<int>(kinds_.size()); }
   ReplicaShape shape(int kind) const { return shapes_[static_cast<size_t>(kind)]; }
@@ -97,7 +102,7 @@ class StageKinds {
   const PlanningContext& context_;
   std::vector<StageKind> kinds_;
   std::vector<ReplicaShape> shapes_;  // by kind
-  std::map<std::tuple<std::string, std::string, ReplicaShape>, int> numbers_;
+  std::map<std::tuple<std::string, std::string, ReplicaShape, bool>, int> numbers_;
   // By kind: a few microbatch sizes. Callers keep references.
   std::vector<std::vector<std::pair<int, std::unique_ptr<const KindTimes>>>> times_;
   std::vector<std::vector<double>> parameters_;  // by kind: prefix sums

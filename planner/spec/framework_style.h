@@ -104,8 +104,9 @@ struct FrameworkStyle {
   double split_forward_passes = 14, split_backward_passes = 18;    // tokens x hidden / TP
   double score_forward_passes = 4.5, score_backward_passes = 5.5;  // heads x queries x keys / TP, unfused
   double logit_forward_passes = 11, logit_backward_passes = 7;     // tokens x vocabulary / TP
-  double collectives_per_pass = 2;      // all-reduces (or pairs of gather and scatter) per block and pass
-  double backward_extra_gathers = 0;    // repeated all-gathers of inputs, per block
+  double collectives_per_pass = 2;  // all-reduces (or pairs of gather and scatter) per block and pass
+  // with split tokens: repeated all-gathers of inputs, per block; of the head's half as many
+  double backward_extra_gathers = 0;
   double accumulate_bytes = 0;          // memory traffic per parameter and microbatch to accumulate gradients
   double optimizer_traffic_bytes = 30;  // memory traffic per parameter of a step
 

@@ -24,6 +24,8 @@
 namespace sailor::native {
 namespace {
 
+constexpr int kSplitCandidates = 2;  // of a search near known plans
+
 struct Effort {
   // Searches on small clusters are the most frequent, and should be instantaneous. The less effort, the
   // smaller the fraction of it for seeds and climbs before walks begin.
@@ -55,7 +57,9 @@ struct Effort {
   int counted_gpus = 1024;  // more do not increase the effort: planning is interactive
   // All parts of the search included; on slower machines the time limit ends them.
   double steps_per_s = 1e8;
-  double from_previous = 0.25;                 // part of the effort that replanning adds
+  double from_previous = 0.25;  // part of the effort that replanning adds
+  // Parts of it, of the best plans with split tokens: of their search, and for other frameworks.
+  double from_whole = 0.15, uniform_split = 0.5;
   size_t listed = 4;                           // templates for a plan to show: some are the same plan
   PlacementOptions placing{.steps = 100'000};  // where that is of many plans
   double climbed = 1.4;                        // no further from the best than this factor
@@ -70,23 +74,42 @@ PlanFeatures offered(const PlanOptions& options, const FrameworkStyle& framework
   if (framework.uniform_plans) {
     out.erase(PlanFeature::unlike_cuts);
     out.erase(PlanFeature::unlike_shares);
+    // Others have no such choice, or no tensor parallelism.
+    if (framework.flags != FrameworkStyle::Flags::megatron) out.erase(PlanFeature::sequence_parallel);
   }
+  if (framework.sequence_parallel) out.erase(PlanFeature::sequence_parallel);
   if (!framework.may_recompute) out.erase(PlanFeature::recompute);
   if (!framework.may_interleave) out.erase(PlanFeature::interleave);
   if (!framework.may_shard_optimizer) out.erase(PlanFeature::zero1);
   return out;
 }
 
+// May a stage have a TP group whose ranks split tokens?
+bool may_split_tokens(const PlanningContext& context, const Resources& resources,
+                      const PlanFeatures& offered) {
+  return offered.contains(PlanFeature::sequence_parallel) && context.profiles.sizes.find({}) != nullptr &&
+         std::any_of(resources.options.begin(), resources.options.end(),
+                     [](const Option& option) { return option.shape.tp > 1; });
+}
+
+enum class Extent {
+  bounded,   // everything, and a bound
+  complete,  // everything
+  previous,  // from previous plans only
+};
+
+// Of plans without split tokens, or of those with them.
 class NativeSearch {
  public:
-  NativeSearch(const PlanningContext& context, const PlanOptions& options, bool with_bound)
+  NativeSearch(const PlanningContext& context, const PlanOptions& options, Extent extent,
+               TokenSplit split = TokenSplit::none)
       : context_(context),
         options_(options),
-        with_bound_(with_bound),
+        extent_(extent),
         offered_(offered(options, context.framework)),
         deadline_(options.time_limit_s, options.stop),
         resources_(usable_resources(context, options, result_.rejected)),
-        space_(context, resources_),
+        space_(context, resources_, split),
         scorer_(space_, goal_of(context.job), steps(), deadline_) {}
 
   SearchResult run() {
@@ -94,19 +117,13 @@ class NativeSearch {
       result_.stats.configurations = score_uniform_plans(scorer_, offered_);
     } else if (!space_.options.empty()) {
       start_from_previous();
-      const Effort::Size& size = this->size();
-      if (size.few) score_few_gpus(scorer_, offered_, {});
-      Seeds seeds(scorer_, offered_, size.seeds);
-      seeds.equal_pipelines();
-      seeds.side_by_side();
-      result_.stats.configurations = seeds.shapes();
-      climb_from(scorer_.ranked_by_pools());
-      climb_from(scorer_.ranked(size.climbs));
-      anneal_and_climb();
+      if (extent_ != Extent::previous) start_from_nothing();
     }
     finish();
     return std::move(result_);
   }
+
+  bool may_split() const { return may_split_tokens(context_, resources_, offered_); }
 
   // On a current machine.
   double effort_s() const { return static_cast<double>(steps()) / effort_.steps_per_s; }
@@ -146,6 +163,18 @@ class NativeSearch {
       auto [reached, at] = anneal(*previous_, offered_, of, value, previous_->most_steps(), random, {});
       climb(*previous_, offered_, at, reached);
     }
+  }
+
+  void start_from_nothing() {
+    const Effort::Size& size = this->size();
+    if (size.few) score_few_gpus(scorer_, offered_, {});
+    Seeds seeds(scorer_, offered_, size.seeds);
+    seeds.equal_pipelines();
+    seeds.side_by_side();
+    result_.stats.configurations = seeds.shapes();
+    climb_from(scorer_.ranked_by_pools());
+    climb_from(scorer_.ranked(size.climbs));
+    anneal_and_climb();
   }
 
   // The best of both searches.
@@ -200,7 +229,9 @@ class NativeSearch {
     double known_s = kNever;
     for (const Candidate& candidate : result_.candidates)
       known_s = std::min(known_s, candidate.prediction.iteration_s);
-    const Bound bound = least_possible(space_, offered_, known_s, deadline_);
+    std::optional<Space> both;
+    if (may_split()) both.emplace(context_, resources_, TokenSplit::either);
+    const Bound bound = least_possible(both ? *both : space_, offered_, known_s, deadline_);
     if (bound.iteration_s > 0 && std::isfinite(bound.iteration_s))
       result_.bound_iteration_s = bound.iteration_s;
     if (bound.charge > 0 && std::isfinite(bound.charge))
@@ -222,7 +253,7 @@ class NativeSearch {
 
   void finish() {
     const auto wanted = static_cast<size_t>(std::max(1, options_.top_k));
-    const size_t placed = size().placed;
+    const size_t placed = extent_ == Extent::previous ? wanted : size().placed;
     std::set<std::string> structures;
     for (const auto& [value, of] : ranked(std::max(effort_.listed * wanted, placed))) {
       CompactPlan compact;
@@ -242,7 +273,7 @@ class NativeSearch {
     std::stable_sort(result_.candidates.begin(), result_.candidates.end(),
                      [&](const Candidate& a, const Candidate& b) { return value_of(a) < value_of(b); });
     result_.candidates.resize(std::min(result_.candidates.size(), wanted));
-    if (with_bound_ && !space_.options.empty()) find_bound();
+    if (extent_ == Extent::bounded && !space_.options.empty()) find_bound();
     for (const auto& [reason, count] : scorer_.rejected) result_.rejected[reason] += count;
     result_.cost_model = CostModel::native;
     result_.stats.plans_scored = scorer_.scored();
@@ -260,7 +291,7 @@ class NativeSearch {
 
   const PlanningContext& context_;
   const PlanOptions& options_;
-  const bool with_bound_;
+  const Extent extent_;
   const PlanFeatures offered_;
   const Effort effort_;
   Deadline deadline_;
@@ -294,19 +325,50 @@ void search_used_nodes(const PlanningContext& context, PlanOptions options, doub
   options.previous.clear();
   const PlanningContext alone{context.job,      used, context.catalog, context.profiles, context.framework,
                               context.precision};
-  SearchResult again = NativeSearch(alone, options, false).run();
+  SearchResult again = NativeSearch(alone, options, Extent::complete).run();
   add_candidates(result, std::move(again.candidates), goal_of(context.job), options.top_k);
   result.stats += again.stats;
+}
+
+// Plans with split tokens: near the best ones without, or, where there are none, all of them. A plan without
+// is never lost to one that is not better.
+void search_split(const PlanningContext& context, PlanOptions options, SearchResult& result) {
+  const bool found = result.status == SearchStatus::found;
+  const int wanted = options.top_k;
+  options.time_limit_s -= result.stats.search_s;
+  if (options.time_limit_s <= 0) return;
+  if (found) {
+    const Effort effort;
+    const double part =
+        context.framework.uniform_plans ? effort.uniform_split : effort.from_whole / effort.from_previous;
+    options.effort *= part;
+    options.effort_limit_s *= part;
+    std::erase_if(options.previous, [](const Plan& plan) { return !plan.sequence_parallel; });
+    options.previous.push_back(result.candidates[0].plan);
+    for (size_t i = 1; i < result.candidates.size(); ++i)
+      if (has_tensor_parallelism(result.candidates[i].plan))
+        options.previous.push_back(result.candidates[i].plan);
+    options.top_k = std::min(options.top_k, kSplitCandidates);
+  }
+  SearchResult split =
+      NativeSearch(context, options, found ? Extent::previous : Extent::complete, TokenSplit::all).run();
+  result.stats += split.stats;
+  if (split.status != SearchStatus::found) return;
+  if (!found) {
+    result.status = split.status;
+    result.reason.clear();
+  }
+  add_candidates(result, std::move(split.candidates), goal_of(context.job), wanted);
 }
 
 }  // namespace
 
 SearchResult search(const PlanningContext& context, const PlanOptions& options) {
-  NativeSearch whole(context, options, true);
+  NativeSearch whole(context, options, Extent::bounded);
   SearchResult result = whole.run();
-  if (result.status != SearchStatus::found) return result;
-  search_used_nodes(context, options, whole.effort_s(), result);
-  fill_in_predictions(result);
+  if (result.status == SearchStatus::found) search_used_nodes(context, options, whole.effort_s(), result);
+  if (whole.may_split()) search_split(context, options, result);
+  if (result.status == SearchStatus::found) fill_in_predictions(result);
   return result;
 }
 

@@ -203,6 +203,7 @@ bool assign(const Space& space, const PlanTemplate& of, CompactPlan& plan) {
   plan.microbatch = of.microbatch;
   plan.zero = of.zero;
   plan.interleave = of.interleave;
+  plan.sequence_parallel = space.split == TokenSplit::all;
   plan.nodes = static_cast<int>(space.nodes.size());
   plan.bills = space.bills;
   plan.stages.clear();
@@ -276,6 +277,7 @@ Plan plan_of(const Space& space, const CompactPlan& compact) {
     }
     plan.pipelines.push_back(std::move(pipeline));
   }
+  plan.sequence_parallel = compact.sequence_parallel && has_tensor_parallelism(plan);
   return plan;
 }
 

@@ -25,8 +25,12 @@ int SpacePool::room_for(int replica_gpus) const {
   return std::min(replicas, gpus / replica_gpus);
 }
 
-Space::Space(const PlanningContext& context, const Resources& resources)
-    : context(context), resources(resources), charged(goal_of(context.job).followed()), kinds(context) {
+Space::Space(const PlanningContext& context, const Resources& resources, TokenSplit split)
+    : context(context),
+      resources(resources),
+      split(split),
+      charged(goal_of(context.job).followed()),
+      kinds(context) {
   // Nodes below the leaf switch with most of a pool's GPUs first, so that small plans stay below one.
   std::map<std::string, int> below;
   for (const SnapshotNode& node : resources.usable.nodes)
@@ -68,12 +72,15 @@ Space::Space(const PlanningContext& context, const Resources& resources)
   for (size_t o = 0; o < resources.options.size(); ++o) {
     const Option& option = resources.options[o];
     SpaceOption out;
-    out.pool = option.pool;
-    out.shape = option.shape;
-    out.kind = kinds.number(option.gpu_type, option.zone, option.shape);
-    out.in_resources = static_cast<int>(o);
-    pools[static_cast<size_t>(option.pool)].options.push_back(static_cast<int>(options.size()));
-    options.push_back(out);
+    for (const bool splits : {false, true}) {
+      if (splits && (split != TokenSplit::either || option.shape.tp == 1)) continue;
+      out.pool = option.pool;
+      out.shape = option.shape;
+      out.kind = kinds.number(option.gpu_type, option.zone, option.shape, splits || split == TokenSplit::all);
+      out.in_resources = static_cast<int>(o);
+      pools[static_cast<size_t>(option.pool)].options.push_back(static_cast<int>(options.size()));
+      options.push_back(out);
+    }
     for (const int microbatch : context.profiles.layers.at(option.gpu_type).microbatches())
       if (kinds.has_times(out.kind, microbatch) && microbatch <= context.job.training.global_batch)
         sizes.insert(microbatch);

@@ -19,6 +19,13 @@ namespace sailor::native {
 // More concurrent senders than any node has GPUs: only the rate of the node's network card matters.
 inline constexpr double kManySenders = 1e6;
 
+// Whether the ranks of TP groups split tokens (sequence parallelism), of one choice for all stages of a plan.
+enum class TokenSplit {
+  none,
+  all,
+  either,  // every option both ways: for bounds on all plans
+};
+
 struct SpacePool {
   std::vector<int> nodes;  // of all nodes, in the order in which they are filled
   std::vector<int> free;   // GPUs by node
@@ -42,10 +49,11 @@ struct SpaceOption {
 class Space {
  public:
   // Keeps references to both.
-  Space(const PlanningContext& context, const Resources& resources);
+  Space(const PlanningContext& context, const Resources& resources, TokenSplit split = TokenSplit::none);
 
   const PlanningContext& context;
   const Resources& resources;
+  const TokenSplit split;
   const Expense charged;         // the expense of charges
   std::vector<SpacePool> pools;  // those of single zones first
   std::vector<SpaceOption> options;

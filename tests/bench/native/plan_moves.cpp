@@ -243,6 +243,11 @@ struct Mover {
     return allowed.contains(PlanFeature::zero1);
   }
 
+  bool change_token_split() {
+    plan.sequence_parallel = !plan.sequence_parallel;
+    return allowed.contains(PlanFeature::sequence_parallel) && has_tensor_parallelism(plan);
+  }
+
   bool change_recompute() {
     std::vector<Recompute> modes = {Recompute::none};
     if (allowed.contains(PlanFeature::recompute)) modes.push_back(Recompute::full);
@@ -284,12 +289,12 @@ struct Mover {
   bool move() {
     using Move = bool (Mover::*)();
     static const std::vector<Move> moves = {
-        &Mover::shift_boundary,    &Mover::shift_boundary, &Mover::swap_gpus,
-        &Mover::move_to_free_gpus, &Mover::change_tp,      &Mover::add_pipeline,
-        &Mover::change_microbatch, &Mover::drop_pipeline,  &Mover::merge_stages,
-        &Mover::split_stage,       &Mover::lengthen,       &Mover::shorten,
-        &Mover::move_microbatches, &Mover::change_zero,    &Mover::change_recompute,
-        &Mover::change_interleave,
+        &Mover::shift_boundary,    &Mover::shift_boundary,     &Mover::swap_gpus,
+        &Mover::move_to_free_gpus, &Mover::change_tp,          &Mover::add_pipeline,
+        &Mover::change_microbatch, &Mover::drop_pipeline,      &Mover::merge_stages,
+        &Mover::split_stage,       &Mover::lengthen,           &Mover::shorten,
+        &Mover::move_microbatches, &Mover::change_zero,        &Mover::change_recompute,
+        &Mover::change_interleave, &Mover::change_token_split,
     };
     return (this->*random.pick(moves))();
   }

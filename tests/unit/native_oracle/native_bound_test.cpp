@@ -56,7 +56,7 @@ class FastestPlans {
     std::map<std::string, int64_t> rejected;
     const PlanningContext& context = judge_.context();
     const Resources resources = usable_resources(context, {}, rejected);
-    const Space space(context, resources);
+    const Space space(context, resources, TokenSplit::either);
     Deadline deadline(kNever);
     double best_s = kNever;
     for (const auto& [key, plan] : fastest_) {

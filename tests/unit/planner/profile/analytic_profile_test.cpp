@@ -125,10 +125,30 @@ TEST(AnalyticProfile, TensorParallelismPaysItsCollectives) {
   const double each = 4e-5 + ring_all_reduce_s(c.tp, 2.0 * 4096 * 768);
   EXPECT_NEAR(c.block().forward_s, without.forward_s + 2 * each, 1e-12);
   EXPECT_NEAR(c.block().backward_s, without.backward_s + 2 * each, 1e-12);
-  // Gathering an input again is half of an all-reduce.
+  // Gathering an input again, which only split tokens need, is half of an all-reduce.
   c.style.backward_extra_gathers = 2;
+  EXPECT_NEAR(c.block().backward_s, without.backward_s + 2 * each, 1e-12);
+  c.style.sequence_parallel = true;
   EXPECT_NEAR(c.block().backward_s, without.backward_s + 3 * each, 1e-12);
   EXPECT_NEAR(c.block().forward_s, without.forward_s + 2 * each, 1e-12);
+}
+
+TEST(AnalyticProfile, SplitTokensAreGatheredAndScatteredAtTheEnds) {
+  Case c;
+  const LinkCurve link = LinkCurve::from_rates(1e-5, 1e11, 0);
+  c.tp = {4, 1, 1, &link, nullptr};
+  const LayerProfile::Cell plain = c.times();
+  c.style.sequence_parallel = true;
+  c.style.backward_extra_gathers = 2;
+  const LayerProfile::Cell split = c.times();
+  const double half_s = ring_pass_s(c.tp, 2.0 * 4096 * 768);
+  const auto passes_s = [&](double passes) { return c.kernels.stream_s(0.75 * passes * 2 * 4096 * 768); };
+  // The embedding's sum is scattered, and its gradient gathered; three quarters of the passes are gone.
+  EXPECT_NEAR(split.front().forward_s, plain.front().forward_s - half_s - passes_s(6.5), 1e-12);
+  EXPECT_NEAR(split.front().backward_s, plain.front().backward_s + half_s - passes_s(5.5), 1e-12);
+  // The head gathers its input, twice, and scatters the sum of the gradient.
+  EXPECT_NEAR(split.back().forward_s, plain.back().forward_s + half_s - passes_s(2), 1e-12);
+  EXPECT_NEAR(split.back().backward_s, plain.back().backward_s - half_s + half_s - passes_s(4), 1e-12);
 }
 
 TEST(AnalyticProfile, TheSlowerOfDeviceAndHostIsThePace) {

@@ -71,6 +71,8 @@ TEST(MegatronFlags, InterleavingRecomputationAndZero) {
   plan.zero = Zero::optimizer;
   plan.sequence_parallel = true;
   for (PlanStage& stage : plan.pipelines[0].stages) stage.recompute = Recompute::full;
+  EXPECT_FALSE(has(megatron_flags(in.job, plan), "--sequence-parallel"));  // of single GPUs
+  for (PlanStage& stage : plan.pipelines[0].stages) stage.shape.tp = 2;
   const MegatronFlags m = megatron_flags(in.job, plan);
   for (const char* flag : {"--pipeline-model-parallel-size 2", "--num-layers-per-virtual-pipeline-stage 2",
                            "--use-distributed-optimizer", "--sequence-parallel",

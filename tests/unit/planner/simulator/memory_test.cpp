@@ -64,6 +64,19 @@ TEST(Memory, EverySourceOfOurTrainerIsCountedOnce) {
   EXPECT_EQ(m.total(), 1600 + 1600 + 3200 + 108 + 100 + 400 + 160 + 1600 + 1000);
 }
 
+TEST(Memory, OfSplitTokensARankReceivesAndSendsItsShare) {
+  const std::vector<LayerSizes> layers = {layer(100, 7, 3)};
+  RankMemoryInput input = rank_of(layers);
+  input.chunks[0].in_flight = 3;
+  input.chunks[0].has_previous = input.chunks[0].has_next = true;
+  input.chunks[0].input_elements = 10;
+  input.microbatch = 2;
+  input.token_shares = 4;
+  const MemoryBreakdown m = rank_memory(input, own_framework(), Precision::fp32);
+  EXPECT_EQ(m.communication_bytes, (3 + 2) * (10 * 2 * 4 / 4) + 2 * (10 * 2 * 4 / 4));
+  EXPECT_EQ(m.activations_bytes, 7 * 2 * 3);  // the sizes are those of split tokens already
+}
+
 TEST(Memory, AnAverageIsAStateOfTheOptimizer) {
   const std::vector<LayerSizes> layers = {layer(100, 7, 3), layer(300, 11, 50)};
   for (const Precision precision : {Precision::bf16, Precision::fp32, Precision::fp64}) {

@@ -112,6 +112,43 @@ TEST(NativeModel, PartsAddUpToTheIteration) {
   }
 }
 
+TEST(NativeModel, SplitTokensSaveWhatRanksOfATpGroupHoldTwice) {
+  Instance in = two_types();
+  in.set_network(0, 1e9);
+  for (auto& [shape, layers] : in.profiles.sizes.by_shape)
+    for (LayerSizes& layer : layers) {
+      layer.activation_bytes = 1'000'000 + 3'000'000 / shape.tp;
+      layer.checkpoint_bytes = 400'000;
+    }
+  Plan plan = test::make_plan(in, 1, {{{0, 3, "fast", 2}, {3, 6, "fast", 2}}});
+  const Prediction plain = simulate(in.context(), plan);
+  plan.sequence_parallel = true;
+  const Prediction split = simulate(in.context(), plan);
+  // Two microbatches in flight; messages of 400,000 bytes: one received and two on their way on each side.
+  EXPECT_EQ(plain.stages.at(0).memory.activations_bytes, 2 * 3 * 2'500'000);
+  EXPECT_EQ(split.stages.at(0).memory.activations_bytes, 2 * 3 * 2'000'000);
+  EXPECT_EQ(plain.stages.at(1).memory.communication_bytes, (1 + 2) * 400'000);
+  EXPECT_EQ(split.stages.at(1).memory.communication_bytes, (1 + 2) * 200'000);
+  EXPECT_EQ(split.stages.at(0).memory.weights_bytes, plain.stages.at(0).memory.weights_bytes);
+  // Two blocks of a stage gather two inputs of 128 x 64 elements again, half of each.
+  EXPECT_EQ(split.stages.at(0).forward_s, plain.stages.at(0).forward_s);
+  EXPECT_NEAR(split.stages.at(0).backward_s - plain.stages.at(0).backward_s, 2 * 2 * 128 * 64 * 4 / 2 / 1e9,
+              1e-12);
+  EXPECT_EQ(split.stages.at(0).send_forward_s, plain.stages.at(0).send_forward_s);
+  for (PlanStage& stage : plan.pipelines[0].stages) stage.recompute = Recompute::full;
+  EXPECT_EQ(simulate(in.context(), plan).stages.at(0).memory.activations_bytes, 2 * 3 * 200'000);
+}
+
+TEST(NativeModel, TokensOfOneGpuAreNotSplit) {
+  const Instance in = two_types();
+  Plan plan = test::make_plan(in, 1, {{{0, 3, "fast", 1}, {3, 6, "slow", 1}}});
+  const Prediction plain = simulate(in.context(), plan);
+  plan.sequence_parallel = true;
+  const Prediction split = simulate(in.context(), plan);
+  EXPECT_EQ(split.iteration_s, plain.iteration_s);
+  EXPECT_EQ(split.peak_memory_bytes(), plain.peak_memory_bytes());
+}
+
 TEST(NativeModel, RecomputationIsPaidInTheBackwardByBlocksOnly) {
   Instance in = two_types();
   for (LayerTimes& t : in.profiles.layers["fast"].cells[{1, {1}}]) t.attention_s = t.forward_s / 4;

@@ -1,0 +1,35 @@
+// Sizes and times of layers whose tokens are split over the TP group between the tensor-parallel regions
+// (sequence parallelism), from those of the same layers when every rank has all tokens there. Pure.
+#pragma once
+
+#include <vector>
+
+#include "planner/profile/layer_profile.h"
+#include "planner/profile/network_profile.h"
+#include "planner/spec/catalog.h"
+#include "planner/spec/framework_style.h"
+
+namespace sailor {
+
+// `sizes` are those of a TP group of `tp` ranks, `alone` those without TP. What a rank of a group holds is
+// whole + split / tp, and a rank without TP holds whole + split: so both are known, and of the whole part a
+// share remains.
+void split_tokens(std::vector<LayerSizes>& sizes, const std::vector<LayerSizes>& alone, int tp);
+
+// What the times of a cell depend on.
+struct SplitTimes {
+  const JobSpec& job;
+  const FrameworkStyle& style;
+  const GpuType& type;
+  Precision precision = Precision::bf16;
+  int microbatch = 1;
+  int tp = 1;
+  const LinkCurve* link = nullptr;  // inside a TP group; may be null if it is unknown
+};
+
+// The times change as the estimates of the type do (analytic_profile.h). Of a type without them, one that
+// the catalog does not describe, only the inputs are known that a block gathers again. An emulated device
+// waits for the times of its profile, whatever it does.
+void split_tokens(LayerProfile::Cell& cell, const SplitTimes& of);
+
+}  // namespace sailor
