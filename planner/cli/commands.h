@@ -93,6 +93,14 @@ struct ValidateCommand {
   std::string svg;  // file for the plot of predicted against measured times; empty = none
 };
 
+struct CalibrateCommand {
+  std::string dataset, config, assumptions;  // as in ValidateCommand
+  std::string framework;                     // the runs of this one; empty = all are of one
+  bool memory = true;                        // also fit peak memory, where it was measured
+  Format format = Format::table;
+  std::string output;  // calibration file; empty = none
+};
+
 struct ReplayCommand {
   PlanSource source;  // the cluster is only used for prices, regions and node sizes; empty = none
   std::string trace;
@@ -133,6 +141,7 @@ int run_plan(const PlanCommand& command);
 int run_explain(const ExplainCommand& command);
 int run_pareto(const ParetoCommand& command);
 int run_simulate(const SimulateCommand& command);
+int run_calibrate(const CalibrateCommand& command);
 int run_validate(const ValidateCommand& command);
 int run_replay(const ReplayCommand& command);
 int run_report(const ReportCommand& command);

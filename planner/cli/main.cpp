@@ -19,8 +19,9 @@
 namespace sailor::cli {
 namespace {
 
-const std::vector<std::string> kBuiltIn = {"cluster", "explain", "model",    "pareto",   "plan",   "replay",
-                                           "report",  "schema",  "simulate", "validate", "version"};
+const std::vector<std::string> kBuiltIn = {"calibrate", "cluster",  "explain",  "model",
+                                           "pareto",    "plan",     "replay",   "report",
+                                           "schema",    "simulate", "validate", "version"};
 
 // Adds an option whose text a parser of planner/spec/overrides.h turns into `target`.
 template <typename T, typename Parse>
@@ -260,6 +261,26 @@ CLI::App* add_validate(CLI::App& app, ValidateCommand& command) {
   return verb;
 }
 
+CLI::App* add_calibrate(CLI::App& app, CalibrateCommand& command) {
+  CLI::App* verb = app.add_subcommand(
+      "calibrate", "fit the predictions of a framework on this site to measured runs of it");
+  verb->add_option("dataset", command.dataset, "measured runs: a directory, a *.json or a *.jsonl file")
+      ->required()
+      ->type_name("RUNS");
+  verb->add_option("--framework", command.framework, "use only the runs of this framework")
+      ->type_name("NAME");
+  add_config(verb, command.config);
+  verb->add_option("--assumptions", command.assumptions,
+                   "directory with catalog, platforms and frameworks (default: $SAILOR_ASSUMPTIONS, else "
+                   "share/sailor of this installation)")
+      ->type_name("DIR");
+  verb->add_flag("!--no-memory", command.memory, "fit times only, not the peak memory");
+  add_format(verb, command.format, {"table", "json"});
+  verb->add_option("-o,--output", command.output, "write the constants to this file")
+      ->type_name("CALIBRATION.json");
+  return verb;
+}
+
 CLI::App* add_replay(CLI::App& app, ReplayCommand& command) {
   CLI::App* verb =
       app.add_subcommand("replay", "predict the progress of a job while GPUs come and go as in a trace");
@@ -366,6 +387,7 @@ int run(int argc, char** argv) {
         "4 time limit without a plan",
         fmt::join(all_verbs(), ", "));
   });
+  CalibrateCommand calibrate_command;
   ExplainCommand explain_command;
   ModelCommand model_command;
   ParetoCommand pareto_command;
@@ -377,6 +399,7 @@ int run(int argc, char** argv) {
   SchemaCommand schema_command;
   VersionCommand version_command;
   ClusterCommand cluster_command;
+  CLI::App* calibrate_verb = add_calibrate(app, calibrate_command);
   CLI::App* explain_verb = add_explain(app, explain_command);
   CLI::App* model_verb = add_model(app, model_command);
   CLI::App* pareto_verb = add_pareto(app, pareto_command);
@@ -395,6 +418,7 @@ int run(int argc, char** argv) {
     std::string verb = app.get_subcommands().empty() ? "" : " " + app.get_subcommands()[0]->get_name();
     throw InputError(fmt::format("{} (see `sailor{} --help`)", usage_error(app, error), verb));
   }
+  if (*calibrate_verb) return run_calibrate(calibrate_command);
   if (*explain_verb) return run_explain(explain_command);
   if (*model_verb) return run_model(model_command);
   if (*pareto_verb) return run_pareto(pareto_command);

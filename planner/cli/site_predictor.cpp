@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "planner/cli/cluster_source.h"
 #include "planner/inputs/load_inputs.h"
 #include "planner/simulator/native_model.h"
@@ -36,8 +38,50 @@ const ProfileSet& SitePredictor::profiles_of(const JobSpec& job, const Framework
       .first->second;
 }
 
+bool SitePredictor::is_own(const MeasuredRun& record, const Assumptions& assumptions) const {
+  return record.framework == own_framework().name && !assumptions.platforms.contains(record.platform);
+}
+
+void SitePredictor::add_site(const std::vector<MeasuredRun>& records, Assumptions& assumptions) {
+  for (const MeasuredRun& record : records) {
+    std::string reason;
+    if (record.platform != kThisSite || is_own(record, assumptions) || !load(reason)) continue;
+    for (const auto& [name, type] : site_->catalog.gpu_types) assumptions.catalog.gpu_types[name] = type;
+    const FrameworkStyle& framework = assumptions.framework(record.framework);
+    Platform& platform = assumptions.platforms[record.platform];
+    platform.name = record.platform;
+    platform.file = config_or_default(config_);
+    std::map<std::string, int> gpus;  // by node
+    for (const PlanPipeline& pipeline : record.plan.pipelines)
+      for (const PlanStage& stage : pipeline.stages) gpus[stage.node] += stage.shape.gpus();
+    for (const auto& [node, count] : gpus) platform.gpus_per_node = std::max(platform.gpus_per_node, count);
+    links_.emplace();
+    links_->network = load_links(site_->config.profiles, site_->catalog, framework.transport);
+  }
+}
+
+Prediction SitePredictor::predict_estimated(const MeasuredRun& record, const Assumptions& assumptions) {
+  std::string reason;
+  const bool here = record.platform == kThisSite;
+  if (here && !links_ && !load(reason)) throw InputError(record.where, reason);
+  assumptions.platform(record.platform);  // first: it says most about what a run is
+  return predict_run(record, assumptions, here ? &*links_ : nullptr);
+}
+
 std::optional<SitePredictor::Predicted> SitePredictor::predict(const MeasuredRun& record,
+                                                               const Assumptions& assumptions,
                                                                std::string& reason) {
+  if (is_own(record, assumptions)) return predict_own(record, reason);
+  try {
+    return Predicted{predict_estimated(record, assumptions), true};
+  } catch (const InputError& error) {
+    reason = error.what();
+    return std::nullopt;
+  }
+}
+
+std::optional<SitePredictor::Predicted> SitePredictor::predict_own(const MeasuredRun& record,
+                                                                   std::string& reason) {
   if (!load(reason)) return std::nullopt;
   if (record.family.empty()) {
     reason = "the run does not say of which family its model is, so no profile of the site can be its";

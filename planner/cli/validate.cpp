@@ -1,6 +1,4 @@
 // sailor validate: compares predictions with measured runs.
-#include "planner/plan/validate.h"
-
 #include <fmt/format.h>
 
 #include "planner/cli/commands.h"
@@ -10,7 +8,6 @@
 #include "planner/plan/measured_run.h"
 #include "planner/profile/layer_profile.h"
 #include "planner/report/validation_table.h"
-#include "planner/simulator/run_prediction.h"
 #include "planner/spec/error.h"
 #include "planner/spec/text_file.h"
 
@@ -19,41 +16,9 @@ namespace {
 
 constexpr size_t kMostReasons = 20;
 
-// A record whose parts contradict one another is no measurement of anything. What of a plan our own trainer
-// cannot run yet, others can.
-void check_run(const MeasuredRun& record) {
-  const JobSpec job = job_of(record);
-  Plan plan = record.plan;
-  plan.zero = Zero::none;
-  plan.interleave = 1;
-  for (PlanPipeline& pipeline : plan.pipelines)
-    for (PlanStage& stage : pipeline.stages) stage.recompute = Recompute::none;
-  if (const auto violations = check_plan(plan, job); !violations.empty())
-    throw InputError(record.where, "plan: " + violations[0]);
-  if (!record.memory_stage) return;
-  const int wanted = *record.memory_stage;
-  for (const PlanPipeline& pipeline : record.plan.pipelines) {
-    const int groups = static_cast<int>(pipeline.stages.size()) / record.plan.interleave;
-    if (wanted >= -groups && wanted < groups) return;
-  }
-  throw InputError(record.where, fmt::format("measured.memory_stage: no pipeline has a stage {}", wanted));
-}
-
-// Runs on platforms that the assumptions know are predicted from those; runs of our own trainer anywhere else
-// are this site's.
 ValidatedRun validate_run(const MeasuredRun& record, const Assumptions& assumptions, SitePredictor& site) {
   std::string reason;
-  std::optional<SitePredictor::Predicted> predicted;
-  if (record.framework == own_framework().name && !assumptions.platforms.contains(record.platform)) {
-    predicted = site.predict(record, reason);
-  } else {
-    try {
-      assumptions.platform(record.platform);  // first: it says most about what a run is
-      predicted = {predict_run(record, assumptions), true};
-    } catch (const InputError& error) {
-      reason = error.what();
-    }
-  }
+  const std::optional<SitePredictor::Predicted> predicted = site.predict(record, assumptions, reason);
   ValidatedRun run;
   run.where = record.where;
   run.outcome = make_outcome(record, predicted ? predicted->prediction : Prediction{});
@@ -97,15 +62,14 @@ std::string in_format(const Validation& validation, Format format) {
 }  // namespace
 
 int run_validate(const ValidateCommand& command) {
-  const std::vector<MeasuredRun> records = load_measured_runs(command.dataset);
-  if (records.empty()) throw InputError({command.dataset, 0}, "no run in this file");
-  for (const MeasuredRun& record : records) check_run(record);
+  const std::vector<MeasuredRun> records = load_checked_runs(command.dataset);
   Assumptions assumptions =
       load_assumptions(command.assumptions.empty() ? assumptions_directory() : command.assumptions);
+  SitePredictor site(command.config);
+  site.add_site(records, assumptions);
   for (const std::string& file : command.calibrations) apply(load_calibration(file), assumptions);
 
   Validation validation{command.dataset, command.calibrations, {}};
-  SitePredictor site(command.config);
   for (const MeasuredRun& record : records)
     validation.runs.push_back(validate_run(record, assumptions, site));
   print_reasons(validation);

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "planner/simulator/cost.h"
+#include "planner/simulator/assumptions.h"
 #include "planner/spec/error.h"
 #include "planner/spec/text.h"
 
@@ -323,6 +324,8 @@ PlanningInputs load_inputs(JobSpec job, SiteConfig site, const PlanOverrides& ov
   for (const SnapshotNode& node : inputs.snapshot.nodes) types.insert(node.gpu_type);
   for (const BusyNode& busy : inputs.snapshot.busy) types.insert(busy.node.gpu_type);
   inputs.framework = framework_of(inputs.job, inputs.site, inputs.catalog, types);
+  for (const std::string& file : inputs.site.calibrations)
+    apply(load_calibration(file), inputs.catalog, inputs.framework);
   inputs.profiles = load_profiles(inputs.site.profiles, inputs.job, inputs.catalog, inputs.framework);
   const auto usable = [&](const std::string& type) {
     return inputs.profiles.usable(type) ||

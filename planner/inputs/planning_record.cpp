@@ -83,7 +83,6 @@ PlanningFiles planning_files(const PlanningInputs& inputs, const SearchRequest& 
   site.catalog = "catalog.yaml";
   site.framework = "framework.yaml";
   site.profiles = {"profiles"};
-  files["sailor.yaml"] = to_yaml(site);
   files[site.catalog] = to_yaml(inputs.catalog);
   files[site.framework] = framework_text(inputs);
   // Profiles are read in the order of their names, and the first one of a GPU type counts.
@@ -91,9 +90,14 @@ PlanningFiles planning_files(const PlanningInputs& inputs, const SearchRequest& 
     const std::string& file = inputs.profiles.files[i];
     files[fmt::format("profiles/{:04}-{}", i, fs::path(file).filename().string())] = read_text_file(file);
   }
+  for (size_t i = 0; i < inputs.site.calibrations.size(); ++i) {
+    site.calibrations[i] = fmt::format("calibrations/{:04}.json", i);
+    files[site.calibrations[i]] = read_text_file(inputs.site.calibrations[i]);
+  }
   Snapshot snapshot = inputs.snapshot;
   snapshot.queue.clear();  // of the moment
   files["cluster.yaml"] = to_yaml(snapshot);
+  files["sailor.yaml"] = to_yaml(site);
   files["options.yaml"] =
       options_yaml(request, plan_options(request, inputs.site).time_limit_s, inputs.overrides);
   return files;

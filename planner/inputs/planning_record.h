@@ -3,7 +3,7 @@
 // time.
 //
 //     sailor.yaml      the site config, with prices; refers to the files next to it
-//     catalog.yaml     profiles/      framework.yaml
+//     catalog.yaml     profiles/      framework.yaml     calibrations/
 //     cluster.yaml     the nodes of the search
 //     options.yaml     the request: search space, cost model, limits of the submission
 //

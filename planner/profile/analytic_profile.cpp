@@ -230,4 +230,11 @@ std::vector<LayerSizes> analytic_sizes(const TransformerShape& shape, const Fram
   return sizes;
 }
 
+PlatformOverheads overheads_of(const FrameworkStyle& style, PlatformOverheads machines) {
+  machines.base_memory_bytes += static_cast<int64_t>(style.base_memory_bytes);
+  machines.jitter += style.jitter;
+  machines.sync_slowdown *= style.sync_slowdown;
+  return machines;
+}
+
 }  // namespace sailor

@@ -31,15 +31,9 @@ struct Estimator {
   }
 
   LayerProfile::Cell cell(const TransformerShape& shape, int microbatch, int tp) const {
-    // The host's part is in the correction by what was measured.
-    return analytic_times({shape,
-                           style,
-                           kernel_model(type, precision),
-                           {},
-                           precision,
-                           microbatch,
-                           Ring{tp, 1, 1, link(), nullptr},
-                           0});
+    // Where something was measured, the host's part is in the correction.
+    return analytic_times({shape, style, kernel_model(type, precision), HostTimes(style), precision,
+                           microbatch, Ring{tp, 1, 1, link(), nullptr}, 0});
   }
 };
 
@@ -84,7 +78,7 @@ std::optional<LayerProfile> estimate_profile(const GpuType& type, const ModelSpe
   profile.gpu_type = type.name;
   profile.file = "estimate from the catalog";
   profile.uncertainty = ratios.empty() ? kUncalibrated : std::max(kLeastUncertainty, std::sqrt(spread));
-  profile.overheads.base_memory_bytes = type.base_memory_bytes;
+  profile.overheads = overheads_of(style, {.base_memory_bytes = type.base_memory_bytes});
   if (!measured.empty()) profile.overheads = measured.front().overheads;
   const double correction = std::exp(mean);
   for (const int tp : cells.tps) {

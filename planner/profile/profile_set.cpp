@@ -266,6 +266,14 @@ ProfileSet load_profiles(const std::vector<std::string>& directories, const JobS
   return set;
 }
 
+NetworkProfile load_links(const std::vector<std::string>& directories, const Catalog& catalog,
+                          Transport transport) {
+  NetworkProfile links =
+      to_profile(read_directories(directories, JobSpec(), Precision::fp32).network, transport);
+  assume_links(catalog, links);
+  return links;
+}
+
 std::string estimates_note(const ProfileSet& profiles, const JobSpec& job,
                            const std::set<std::string>& gpu_types) {
   std::map<double, std::vector<std::string>> types;  // by uncertainty

@@ -49,6 +49,10 @@ struct ProfileSet {
 ProfileSet load_profiles(const std::vector<std::string>& directories, const JobSpec& job,
                          const Catalog& catalog, const FrameworkStyle& framework = own_framework());
 
+// The links of the profiles in `directories`, completed with those that the catalog assumes. Throws as above.
+NetworkProfile load_links(const std::vector<std::string>& directories, const Catalog& catalog,
+                          Transport transport);
+
 // No GPU type that could be used has a profile or an estimate.
 InputError no_profile(const std::vector<std::string>& directories, const JobSpec& job,
                       const Catalog& catalog);

@@ -115,20 +115,39 @@ void apply(const Calibration& calibration, Assumptions& assumptions) {
   }
 }
 
+void apply(const Calibration& calibration, Catalog& catalog, FrameworkStyle& framework) {
+  if (!calibration.framework.empty() && calibration.framework != framework.name) return;
+  Assumptions assumptions;
+  assumptions.catalog = catalog;
+  assumptions.frameworks[framework.name] = framework;
+  Calibration known = calibration;
+  std::erase_if(known.constants, [&](const auto& constant) {
+    return !constant.first.starts_with("gpu_types.") &&
+           !constant.first.starts_with("frameworks." + framework.name + ".");
+  });
+  apply(known, assumptions);
+  catalog = std::move(assumptions.catalog);
+  framework = std::move(assumptions.frameworks[framework.name]);
+}
+
 Calibration parse_calibration(const std::string& json, const std::string& file_name) {
   const Document document = parse_json(json, file_name);
-  MapField map(Field(document), {"sailor_calibration", "constants", "provenance"});
+  MapField map(Field(document), {"sailor_calibration", "framework", "constants", "provenance"});
   require_version(map, "sailor_calibration", 1);
   Calibration calibration;
   calibration.file = file_name;
+  if (const auto framework = map.optional("framework")) calibration.framework = framework->name();
   for (const auto& [path, value] : map.required("constants").entries())
     calibration.constants[path] = value.non_negative();
-  MapField provenance(map.required("provenance"), {"set", "data", "rule", "rows", "mean_error_pct"});
+  MapField provenance(map.required("provenance"),
+                      {"set", "data", "rule", "rows", "mean_error_pct", "left_out_error_pct"});
   calibration.set = provenance.required("set").text();
   calibration.data = provenance.required("data").text_or_empty();
   calibration.rule = provenance.required("rule").text_or_empty();
   for (const Field& row : provenance.required("rows").items()) calibration.rows.push_back(row.text());
   calibration.mean_error_pct = provenance.required("mean_error_pct").non_negative();
+  if (const auto error = provenance.optional("left_out_error_pct"))
+    calibration.left_out_error_pct = error->non_negative();
   return calibration;
 }
 
@@ -139,12 +158,15 @@ Calibration load_calibration(const std::string& path) {
 std::string to_json(const Calibration& calibration) {
   nlohmann::ordered_json json;
   json["sailor_calibration"] = 1;
+  if (!calibration.framework.empty()) json["framework"] = calibration.framework;
   for (const auto& [path, value] : calibration.constants) json["constants"][path] = value;
   json["provenance"] = {{"set", calibration.set},
                         {"data", calibration.data},
                         {"rule", calibration.rule},
                         {"rows", calibration.rows},
                         {"mean_error_pct", calibration.mean_error_pct}};
+  if (calibration.left_out_error_pct)
+    json["provenance"]["left_out_error_pct"] = *calibration.left_out_error_pct;
   return json.dump(2) + "\n";
 }
 

@@ -3,6 +3,7 @@
 //
 // A calibration file (JSON) has constants that were fitted to measured runs, and describes these runs:
 //     {"sailor_calibration": 1,
+//      "framework": "NAME",
 //      "constants": {"gpu_types.NAME.efficiency.gemm": 0.82, "platforms.NAME.host_block_s": 1.1e-3,
 //                    "platforms.NAME.links.LINK.node_bytes_per_s": 8.7e10, "frameworks.NAME.overlap": 0.5},
 //      "provenance": {"set": "NAME", "data": "FILE", "rule": "every 11th row", "rows": ["17", "28"],
@@ -10,6 +11,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,10 +33,12 @@ struct Assumptions {
 
 struct Calibration {
   std::string file;
+  std::string framework;                    // the constants are for its runs; empty = for all
   std::map<std::string, double> constants;  // by path
   std::string set, data, rule;
   std::vector<std::string> rows;
-  double mean_error_pct = 0;  // on those rows
+  double mean_error_pct = 0;                 // on those rows
+  std::optional<double> left_out_error_pct;  // of rows that calibrated nothing when they were predicted
 };
 
 // DIR/catalog.yaml, DIR/platforms/*.yaml, DIR/frameworks/*.yaml.
@@ -42,6 +46,9 @@ Assumptions load_assumptions(const std::string& directory);
 // Sets one constant by its path. Throws InputError when there is no such constant.
 void set_constant(Assumptions& assumptions, const std::string& path, double value);
 void apply(const Calibration& calibration, Assumptions& assumptions);
+// For planning with one framework: does nothing when the constants are for another one; constants of platforms
+// and of other frameworks do not matter here.
+void apply(const Calibration& calibration, Catalog& catalog, FrameworkStyle& framework);
 
 Calibration load_calibration(const std::string& path);
 Calibration parse_calibration(const std::string& json, const std::string& file_name);

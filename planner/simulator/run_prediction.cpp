@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "planner/plan/validate.h"
 #include "planner/profile/analytic_profile.h"
 #include "planner/simulator/native_model.h"
 #include "planner/spec/error.h"
@@ -47,10 +48,11 @@ void estimate(const MeasuredRun& record, const Assumptions& assumptions, const F
     if (platform != nullptr) {
       profile.overheads = platform->overheads;
       profile.overheads.base_memory_bytes = static_cast<int64_t>(platform->base_memory_bytes);
+      profile.overheads = overheads_of(style, profile.overheads);
     }
     if (profile.cells.contains(cell)) continue;
     const Platform& machines = assumptions.platform(record.platform);
-    HostTimes host = machines.host;
+    HostTimes host = machines.host + HostTimes(style);
     if (is_pipelined_over_nodes(record.plan)) host.tp_rank_s += machines.host_pipelined_rank_s;
     const int tp = shape.tp;
     Ring ring{tp, (tp + machines.gpus_per_node - 1) / machines.gpus_per_node, 1, nullptr, nullptr};
@@ -68,7 +70,34 @@ void estimate(const MeasuredRun& record, const Assumptions& assumptions, const F
   }
 }
 
+// A record whose parts contradict one another is no measurement of anything. What of a plan our own trainer
+// cannot run yet, others can.
+void check_run(const MeasuredRun& record) {
+  const JobSpec job = job_of(record);
+  Plan plan = record.plan;
+  plan.zero = Zero::none;
+  plan.interleave = 1;
+  for (PlanPipeline& pipeline : plan.pipelines)
+    for (PlanStage& stage : pipeline.stages) stage.recompute = Recompute::none;
+  if (const auto violations = check_plan(plan, job); !violations.empty())
+    throw InputError(record.where, "plan: " + violations[0]);
+  if (!record.memory_stage) return;
+  const int wanted = *record.memory_stage;
+  for (const PlanPipeline& pipeline : record.plan.pipelines) {
+    const int groups = static_cast<int>(pipeline.stages.size()) / record.plan.interleave;
+    if (wanted >= -groups && wanted < groups) return;
+  }
+  throw InputError(record.where, fmt::format("measured.memory_stage: no pipeline has a stage {}", wanted));
+}
+
 }  // namespace
+
+std::vector<MeasuredRun> load_checked_runs(const std::string& path) {
+  std::vector<MeasuredRun> records = load_measured_runs(path);
+  if (records.empty()) throw InputError({path, 0}, "no run in this file");
+  for (const MeasuredRun& record : records) check_run(record);
+  return records;
+}
 
 JobSpec job_of(const MeasuredRun& record) {
   JobSpec job;
@@ -104,7 +133,8 @@ Prediction predict_run(const MeasuredRun& record, const Assumptions& assumptions
     const FrameworkStyle style = style_of(record, assumptions);
     ProfileSet profiles;
     if (measured != nullptr) profiles = *measured;
-    if (profiles.network.empty()) profiles.network = assumptions.platform(record.platform).network();
+    if (profiles.network.empty() && !assumptions.platform(record.platform).links.empty())
+      profiles.network = assumptions.platform(record.platform).network();
     estimate(record, assumptions, style, profiles);
     const JobSpec job = job_of(record);
     const Snapshot snapshot;

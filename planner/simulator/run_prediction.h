@@ -16,6 +16,10 @@ namespace sailor {
 Prediction predict_run(const MeasuredRun& record, const Assumptions& assumptions,
                        const ProfileSet* measured = nullptr);
 
+// The runs of a file or directory (load_measured_runs). Throws InputError, also when there is none, or when
+// the parts of one contradict each other.
+std::vector<MeasuredRun> load_checked_runs(const std::string& path);
+
 // The run as a job.
 JobSpec job_of(const MeasuredRun& record);
 

@@ -130,11 +130,26 @@ const std::map<std::string, Read>& keys_of_execution() {
   return known;
 }
 
+// What it costs beside the kernels.
+const std::map<std::string, Read>& keys_of_costs() {
+  using S = FrameworkStyle;
+  constexpr double kMostHost_s = 60;
+  static const std::map<std::string, Read> known = {
+      {"host_block_s", number(&S::host_block_s, kMostHost_s)},
+      {"host_tp_block_s", number(&S::host_tp_block_s, kMostHost_s)},
+      {"host_tp_rank_s", number(&S::host_tp_rank_s, kMostHost_s)},
+      {"jitter", number(&S::jitter, 100)},
+      {"sync_slowdown", number(&S::sync_slowdown, 1000)},
+      {"base_memory_bytes", number(&S::base_memory_bytes, 1e15)},
+  };
+  return known;
+}
+
 const std::map<std::string, Read>& keys() {
   static const std::map<std::string, Read> all = [] {
-    std::map<std::string, Read> both = keys_of_execution();
-    both.insert(keys_of_plans().begin(), keys_of_plans().end());
-    return both;
+    std::map<std::string, Read> whole = keys_of_execution();
+    for (const auto& part : {keys_of_plans(), keys_of_costs()}) whole.insert(part.begin(), part.end());
+    return whole;
   }();
   return all;
 }

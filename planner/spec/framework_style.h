@@ -110,6 +110,15 @@ struct FrameworkStyle {
   double accumulate_bytes = 0;          // memory traffic per parameter and microbatch to accumulate gradients
   double optimizer_traffic_bytes = 30;  // memory traffic per parameter of a step
 
+  // --- Costs beside the kernels, in estimates from the catalog: `sailor calibrate` fits them to runs. They
+  // add to those of a platform (profile/platform.h), and are not used where layers were measured.
+  // Launch times of the host per block and pass: for every TP degree, in addition with any tensor
+  // parallelism, and in addition for each further rank of a TP group (profile/analytic_profile.h).
+  double host_block_s = 0, host_tp_block_s = 0, host_tp_rank_s = 0;
+  double jitter = 0;             // relative slowdown of the stages of a plan over several nodes
+  double sync_slowdown = 1;      // factor on gradient reduction between nodes
+  double base_memory_bytes = 0;  // of a rank before any tensor, in addition to the GPU type's
+
   // --- Plans that it can run
   // All pipelines have the same stages with the same TP degrees, layers and recomputation, and the same
   // number of microbatches.

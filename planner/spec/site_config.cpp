@@ -62,7 +62,7 @@ std::string yaml_request(const SiteConfig& site) {
 SiteConfig parse_site_config(const std::string& yaml, const std::string& file_name) {
   Document document = parse_yaml(yaml, file_name);
   MapField map(Field(document),
-               {"sailor_site", "catalog", "profiles", "framework", "profile_max_age_days", "gres",
+               {"sailor_site", "catalog", "profiles", "framework", "calibrations", "profile_max_age_days", "gres",
                 "default_zone", "zones", "umbrella_partition", "request", "usd_per_hour", "spot_usd_per_hour",
                 "billing", "egress_usd_per_gb", "watts", "planner", "elastic", "defaults", "policy"});
   require_version(map, "sailor_site", 1);
@@ -76,6 +76,9 @@ SiteConfig parse_site_config(const std::string& yaml, const std::string& file_na
   }
   if (auto framework = map.optional("framework"))
     site.framework = relative_to_file(framework->text(), file_name);
+  if (auto calibrations = map.optional("calibrations"))
+    for (const Field& item : calibrations->items())
+      site.calibrations.push_back(relative_to_file(item.text(), file_name));
   if (auto age = map.optional("profile_max_age_days"))
     site.profile_max_age_days = age->integer<int>(0, 100'000);
   if (auto gres = map.optional("gres")) {
@@ -138,6 +141,7 @@ std::string to_yaml(const SiteConfig& site) {
   std::string out = "sailor_site: 1\n";
   if (!site.catalog.empty()) out += fmt::format("catalog: {}\n", yaml_text(site.catalog));
   out += fmt::format("profiles: {}\n", yaml_list(site.profiles));
+  if (!site.calibrations.empty()) out += fmt::format("calibrations: {}\n", yaml_list(site.calibrations));
   if (!site.framework.empty()) out += fmt::format("framework: {}\n", yaml_text(site.framework));
   out += fmt::format("profile_max_age_days: {}\n", site.profile_max_age_days);
   if (!site.gres.empty()) out += "gres:\n";
@@ -190,6 +194,7 @@ SiteConfig load_site_under(const std::string& administrators, const std::string&
   const SiteConfig own = load_site_config(file);
   if (!site.policy) return own;
   site.profiles.insert(site.profiles.begin(), own.profiles.begin(), own.profiles.end());
+  site.calibrations.insert(site.calibrations.end(), own.calibrations.begin(), own.calibrations.end());
   return site;
 }
 

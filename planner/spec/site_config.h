@@ -48,6 +48,8 @@ struct SiteConfig {
   std::string catalog;                // absolute path; empty = the installed catalog alone
   std::vector<std::string> profiles;  // absolute paths
   std::string framework;              // absolute path; empty = our own trainer's
+  // Absolute paths of calibration files (simulator/assumptions.h), of which the last one wins.
+  std::vector<std::string> calibrations;
   int profile_max_age_days = 180;     // 0 = any age
   std::map<std::string, std::string> gres;
   ZoneRule default_zone{"default", "default", {}, {}, false};
@@ -81,7 +83,7 @@ std::string to_yaml(const SiteConfig& site);
 std::string site_config_path();
 std::string installed_site_config_path();  // /etc/sailor/sailor.yaml
 // The site for the submission of a user: `file`, or, when the administrators' config exists and has a policy,
-// theirs with the profile directories of `file` before its own.
+// theirs with the profile directories of `file` before its own, and the calibrations of `file` after.
 SiteConfig load_site_under(const std::string& administrators, const std::string& file);
 
 }  // namespace sailor

@@ -34,6 +34,7 @@ const char* const kPublishedRuns = SAILOR_SOURCE_DIR "/tests/bench/published_run
 
 struct Options {
   std::string set, data, reference, fit, calibration, svg, emit;
+  std::optional<size_t> tenth;
   bool leave_one_out = false, with_rows = true;
   std::string assumptions = SAILOR_SOURCE_DIR "/etc";
 };
@@ -72,6 +73,18 @@ std::string spaceless(std::string text) {
   return text;
 }
 
+// What a user of `sailor calibrate` gets.
+int run_tenth(const Options& options, const std::vector<MeasuredRun>& records, const Assumptions& assumptions,
+              const Predict& predict) {
+  for (const CalibratedOnTenth& outcomes :
+       calibrated_on_tenth(options.set, records, assumptions, predict, *options.tenth)) {
+    for (const auto& [path, value] : outcomes.constants) fmt::print(stderr, "{} = {:.4g}\n", path, value);
+    print_both(outcomes.framework + ":described", outcomes.described);
+    print_both(outcomes.framework, outcomes.calibrated);
+  }
+  return kDone;
+}
+
 // One set; what is to be drawn goes to `drawn`.
 int run_set(const Options& options, std::vector<ScatterSeries>& drawn) {
   if (!fs::exists(options.data)) {
@@ -101,6 +114,7 @@ int run_set(const Options& options, std::vector<ScatterSeries>& drawn) {
     apply(found, assumptions);
   }
 
+  if (options.tenth) return run_tenth(options, records, plain, predict);
   const SetOutcomes outcomes = outcomes_of(options.set, records, assumptions, predict);
   const auto& parts = outcomes.parts;
   if (options.with_rows) fmt::print("row,pred_s,meas_s,err_pct,pred_bytes,meas_bytes,mem_err_pct,fits\n");
@@ -180,6 +194,12 @@ int main(int argc, char** argv) {
   app.add_option("--calibration", options.calibration, "use these constants")->excludes(fit);
   app.add_option("--assumptions", options.assumptions,
                  "directory with catalog, platforms, frameworks, calibration");
+  app.add_option(
+         "--tenth", options.tenth,
+         "calibrate as `sailor calibrate` does, on every tenth run from the K-th, 0 to 9; score the others")
+      ->type_name("K")
+      ->check(CLI::Range(0, 9))
+      ->excludes(fit);
   app.add_flag("--leave-one-out", options.leave_one_out,
                "also predict every run with constants fitted to the others");
   app.add_option("--svg", options.svg, "draw predicted against measured");

@@ -1,22 +1,9 @@
 #include "tests/bench/calibration_recipe.h"
 
-#include <cmath>
-
 #include "planner/report/accuracy.h"
-#include "planner/simulator/run_prediction.h"
 #include "planner/spec/error.h"
-#include "tests/bench/minimize.h"
 
 namespace sailor::bench {
-namespace {
-
-// Pseudo-Huber: quadratic for small residuals, linear for large ones.
-double softened(double residual) {
-  return 2 * (std::sqrt(1 + residual * residual) - 1);
-}
-
-}  // namespace
-
 CalibrationRecipe recipe_of(const std::string& set) {
   CalibrationRecipe recipe;
   recipe.rule = "every 11th run, from the 11th";
@@ -77,53 +64,28 @@ CalibrationRecipe recipe_of(const std::string& set) {
 
 Calibration calibrate(const std::string& set, const std::string& data, const CalibrationRecipe& recipe,
                       const std::vector<MeasuredRun>& records, const Assumptions& assumptions,
-                      const std::function<Prediction(const MeasuredRun&, const Assumptions&)>& predict) {
+                      const PredictRun& predict) {
   Calibration calibration;
   calibration.set = set;
   calibration.data = data;
   calibration.rule = recipe.rule;
-  std::vector<const MeasuredRun*> rows;
+  std::vector<MeasuredRun> rows;
   size_t index = 0;
   for (const MeasuredRun& record : records) {
     if (!record.ran || !(record.measured_s() || (recipe.with_memory && record.measured_bytes()))) continue;
     if (index++ % recipe.every != recipe.offset) continue;
-    rows.push_back(&record);
+    rows.push_back(record);
     calibration.rows.push_back(record.name);
   }
   if (rows.empty()) throw InputError("too few runs to calibrate set \"" + set + "\"");
-  Assumptions trial = assumptions;
-  const auto value_of = [&](size_t i, double log_ratio) {
-    return recipe.constants[i].expected * std::exp(log_ratio);
-  };
-  const auto set_all = [&](std::span<const double> at) {
-    for (size_t i = 0; i < at.size(); ++i) set_constant(trial, recipe.constants[i].path, value_of(i, at[i]));
-  };
-  const auto loss = [&](std::span<const double> at) {
-    constexpr double kUsualError = 0.05;
-    set_all(at);
-    double sum = 0;
-    for (size_t i = 0; i < at.size(); ++i) sum += std::pow(at[i] / recipe.constants[i].width, 2);
-    for (const MeasuredRun* row : rows) {
-      const Prediction prediction = predict(*row, trial);
-      if (const auto measured = row->measured_s())
-        sum += softened(std::log(prediction.iteration_s / *measured) / kUsualError);
-      if (const auto measured = row->measured_bytes(); measured && recipe.with_memory)
-        sum += softened(std::log(static_cast<double>(predicted_peak_bytes(*row, prediction)) / *measured) /
-                        kUsualError);
-    }
-    return sum;
-  };
-  std::vector<double> start(recipe.constants.size(), 0), step;
-  for (const FreeConstant& constant : recipe.constants) step.push_back(constant.width / 2);
-  const Minimum found = minimize(loss, start, step, 80 * static_cast<int>(recipe.constants.size()));
-  set_all(found.at);
+  calibration.constants = fit_constants(rows, recipe.constants, assumptions, predict, recipe.with_memory);
+  Assumptions fitted = assumptions;
+  apply(calibration, fitted);
   std::vector<Pair> pairs;
-  for (const MeasuredRun* row : rows)
-    if (const auto measured = row->measured_s())
-      pairs.push_back({predict(*row, trial).iteration_s, *measured});
+  for (const MeasuredRun& row : rows)
+    if (const auto measured = row.measured_s())
+      pairs.push_back({predict(row, fitted).iteration_s, *measured});
   calibration.mean_error_pct = summarize(pairs).mean_pct;
-  for (size_t i = 0; i < found.at.size(); ++i)
-    calibration.constants[recipe.constants[i].path] = value_of(i, found.at[i]);
   return calibration;
 }
 

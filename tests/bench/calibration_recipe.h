@@ -2,22 +2,14 @@
 // kind: no row is selected by its values.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "planner/plan/measured_run.h"
 #include "planner/simulator/assumptions.h"
-#include "planner/simulator/prediction.h"
+#include "planner/simulator/calibrate.h"
 
 namespace sailor::bench {
-
-// A constant with its prior: a factor of e^width either way is usual.
-struct FreeConstant {
-  std::string path;
-  double expected;
-  double width;
-};
 
 struct CalibrationRecipe {
   std::string rule;                // for people
@@ -28,11 +20,9 @@ struct CalibrationRecipe {
 
 // Throws InputError for a set that is not calibrated.
 CalibrationRecipe recipe_of(const std::string& set);
-// One residual per measured value is ln(predicted / measured) / 5 %, softened beyond 1; the prior of each
-// constant is one more. Values that a record does not have are not fitted. `predict` is called with trial
-// assumptions.
+// Fits the constants to the rows of the rule. `predict` is called with trial assumptions.
 Calibration calibrate(const std::string& set, const std::string& data, const CalibrationRecipe& recipe,
                       const std::vector<MeasuredRun>& records, const Assumptions& assumptions,
-                      const std::function<Prediction(const MeasuredRun&, const Assumptions&)>& predict);
+                      const PredictRun& predict);
 
 }  // namespace sailor::bench

@@ -84,6 +84,40 @@ SetOutcomes outcomes_of(const std::string& set, const std::vector<MeasuredRun>& 
   return out;
 }
 
+std::vector<CalibratedOnTenth> calibrated_on_tenth(const std::string& set,
+                                                   const std::vector<MeasuredRun>& records,
+                                                   Assumptions assumptions, const Predict& predict,
+                                                   size_t k) {
+  for (auto& [name, platform] : assumptions.platforms) {
+    Platform hardware;
+    hardware.name = platform.name;
+    hardware.file = platform.file;
+    hardware.gpus_per_node = platform.gpus_per_node;
+    hardware.links = platform.links;
+    platform = hardware;
+  }
+  std::map<std::string, std::vector<MeasuredRun>> by_framework;
+  for (const MeasuredRun& record : scored(set, records))
+    if (record.ran && record.measured_s()) by_framework[record.framework].push_back(record);
+  std::vector<CalibratedOnTenth> all;
+  for (const auto& [framework, runs] : by_framework) {
+    std::vector<MeasuredRun> tenth, others;
+    for (size_t i = 0; i < runs.size(); ++i) (i % 10 == k ? tenth : others).push_back(runs[i]);
+    if (tenth.empty()) continue;
+    CalibratedOnTenth out;
+    out.framework = framework;
+    out.constants =
+        fit_constants(tenth, free_constants(tenth, assumptions.framework(framework), assumptions, false),
+                      assumptions, predict, false);
+    Assumptions fitted = assumptions;
+    for (const auto& [path, value] : out.constants) set_constant(fitted, path, value);
+    out.described = outcomes_of(set, others, assumptions, predict).all;
+    out.calibrated = outcomes_of(set, others, fitted, predict).all;
+    all.push_back(std::move(out));
+  }
+  return all;
+}
+
 std::map<std::string, std::vector<RunOutcome>> leave_one_out(const std::string& set,
                                                              const std::vector<MeasuredRun>& records,
                                                              const Assumptions& assumptions,

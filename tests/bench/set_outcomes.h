@@ -2,7 +2,6 @@
 // in set_outcomes.cpp; they come from the READMEs of the data.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -10,10 +9,11 @@
 #include "planner/profile/profile_set.h"
 #include "planner/report/accuracy.h"
 #include "planner/simulator/assumptions.h"
+#include "planner/simulator/calibrate.h"
 
 namespace sailor::bench {
 
-using Predict = std::function<Prediction(const MeasuredRun&, const Assumptions&)>;
+using Predict = PredictRun;
 
 // A predictor of the set's runs; `reference` is the data pack with the layer profiles of the set `sailor`;
 // other sets need none.
@@ -39,6 +39,17 @@ struct SetOutcomes {
 };
 SetOutcomes outcomes_of(const std::string& set, const std::vector<MeasuredRun>& records,
                         const Assumptions& assumptions, const Predict& predict);
+
+// Every tenth run of a framework, from the `k`-th, calibrates as `sailor calibrate` does; the others are
+// scored. Nothing but the hardware is known: GPU types, links, and GPUs of a node.
+struct CalibratedOnTenth {
+  std::string framework;
+  std::map<std::string, double> constants;
+  std::vector<RunOutcome> described, calibrated;  // before and after
+};
+std::vector<CalibratedOnTenth> calibrated_on_tenth(const std::string& set,
+                                                   const std::vector<MeasuredRun>& records,
+                                                   Assumptions assumptions, const Predict& predict, size_t k);
 
 // Predicts every run with constants that were fitted to all others, by part.
 std::map<std::string, std::vector<RunOutcome>> leave_one_out(const std::string& set,

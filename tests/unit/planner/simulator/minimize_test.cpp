@@ -1,4 +1,4 @@
-#include "tests/bench/minimize.h"
+#include "planner/simulator/minimize.h"
 
 #include <gtest/gtest.h>
 
