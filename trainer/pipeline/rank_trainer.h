@@ -61,7 +61,7 @@ struct StepResult {
   int max_in_flight = 0;
   // Times of this rank, which add up to step_s except for bookkeeping.
   double forward_s = 0;
-  double backward_s = 0;  // with ZeRO-2 also waiting for the sums of earlier layers
+  double backward_s = 0;       // with ZeRO-2 also waiting for the sums of earlier layers
   double wait_s = 0;           // for activations and gradients from neighbours
   double gradient_sync_s = 0;  // not overlapped with the backward; with ZeRO-1 also gathering the values
   double update_s = 0;         // all work per parameter: the optimizer, the gradient norm
