@@ -139,9 +139,7 @@ void GroupWays::add_pool(const SpacePool& pool, int number) {
     supply.most_gpus = std::max(supply.most_gpus, of.shape.gpus());
     // Alike in all zones: the rates are those of the best.
     const bool known = std::any_of(ways.begin(), ways.end(), [&](const GroupWay& other) {
-      const SpaceOption& its = space_.options[static_cast<size_t>(other.option)];
-      return other.supply == number && its.shape == of.shape &&
-             space_.kinds[its.kind].splits_tokens == space_.kinds[of.kind].splits_tokens;
+      return other.supply == number && space_.options[static_cast<size_t>(other.option)].shape == of.shape;
     });
     if (known || !space_.has_times(option, question_.microbatch)) continue;
     overhead_s = std::min(overhead_s, space_.kinds[of.kind].profile->overheads.iteration_overhead_s);

@@ -229,9 +229,13 @@ class NativeSearch {
     double known_s = kNever;
     for (const Candidate& candidate : result_.candidates)
       known_s = std::min(known_s, candidate.prediction.iteration_s);
-    std::optional<Space> both;
-    if (may_split()) both.emplace(context_, resources_, TokenSplit::either);
-    const Bound bound = least_possible(both ? *both : space_, offered_, known_s, deadline_);
+    Bound bound = least_possible(space_, offered_, known_s, deadline_);
+    if (may_split()) {
+      const Space split(context_, resources_, TokenSplit::all);
+      const Bound of_split = least_possible(split, offered_, bound.iteration_s, deadline_);
+      bound.iteration_s = std::min(bound.iteration_s, of_split.iteration_s);
+      bound.charge = std::min(bound.charge, of_split.charge);
+    }
     if (bound.iteration_s > 0 && std::isfinite(bound.iteration_s))
       result_.bound_iteration_s = bound.iteration_s;
     if (bound.charge > 0 && std::isfinite(bound.charge))

@@ -72,15 +72,12 @@ Space::Space(const PlanningContext& context, const Resources& resources, TokenSp
   for (size_t o = 0; o < resources.options.size(); ++o) {
     const Option& option = resources.options[o];
     SpaceOption out;
-    for (const bool splits : {false, true}) {
-      if (splits && (split != TokenSplit::either || option.shape.tp == 1)) continue;
-      out.pool = option.pool;
-      out.shape = option.shape;
-      out.kind = kinds.number(option.gpu_type, option.zone, option.shape, splits || split == TokenSplit::all);
-      out.in_resources = static_cast<int>(o);
-      pools[static_cast<size_t>(option.pool)].options.push_back(static_cast<int>(options.size()));
-      options.push_back(out);
-    }
+    out.pool = option.pool;
+    out.shape = option.shape;
+    out.kind = kinds.number(option.gpu_type, option.zone, option.shape, split == TokenSplit::all);
+    out.in_resources = static_cast<int>(o);
+    pools[static_cast<size_t>(option.pool)].options.push_back(static_cast<int>(options.size()));
+    options.push_back(out);
     for (const int microbatch : context.profiles.layers.at(option.gpu_type).microbatches())
       if (kinds.has_times(out.kind, microbatch) && microbatch <= context.job.training.global_batch)
         sizes.insert(microbatch);

@@ -19,12 +19,8 @@ namespace sailor::native {
 // More concurrent senders than any node has GPUs: only the rate of the node's network card matters.
 inline constexpr double kManySenders = 1e6;
 
-// Whether the ranks of TP groups split tokens (sequence parallelism), of one choice for all stages of a plan.
-enum class TokenSplit {
-  none,
-  all,
-  either,  // every option both ways: for bounds on all plans
-};
+// Whether the ranks of TP groups split tokens (sequence parallelism): one choice for all stages of a plan.
+enum class TokenSplit { none, all };
 
 struct SpacePool {
   std::vector<int> nodes;  // of all nodes, in the order in which they are filled

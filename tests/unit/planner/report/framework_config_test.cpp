@@ -174,6 +174,22 @@ TEST_F(FrameworkConfigs, NemoHasThePlan) {
             "a recipe's precision is bf16, and its YAML cannot change that to fp16");
 }
 
+TEST_F(FrameworkConfigs, TokensAreSplitWithTensorParallelismOnly) {
+  Plan whole_groups = split(), split_tokens = whole_groups, alone = whole();
+  split_tokens.sequence_parallel = alone.sequence_parallel = true;
+  const auto says = [&](const Plan& of) {
+    const std::string nemo = value_of(nemo_config(in_.job, of).text, "sequence_parallel");
+    const bool mesh = nlohmann::json::parse(mesh_config(in_.job, of).text).at("sequence_parallel");
+    EXPECT_EQ(nemo, mesh ? "true" : "false");
+    return mesh;
+  };
+  EXPECT_FALSE(says(whole_groups));
+  EXPECT_TRUE(says(split_tokens));
+  EXPECT_FALSE(says(alone));
+  in_.job.trainer.kind = "torchtitan";  // always
+  EXPECT_TRUE(says(whole_groups));
+}
+
 TEST_F(FrameworkConfigs, MeshNumbersRanksAsTheFrameworkDoes) {
   const nlohmann::json by_pipelines = nlohmann::json::parse(mesh_config(in_.job, split()).text);
   in_.job.trainer.kind = "megatron-core";
