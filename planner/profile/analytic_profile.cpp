@@ -230,6 +230,10 @@ std::vector<LayerSizes> analytic_sizes(const TransformerShape& shape, const Fram
   return sizes;
 }
 
+HostTimes host_times(const FrameworkStyle& style) {
+  return {style.host_block_s, style.host_tp_block_s, style.host_tp_rank_s};
+}
+
 PlatformOverheads overheads_of(const FrameworkStyle& style, PlatformOverheads machines) {
   machines.base_memory_bytes += static_cast<int64_t>(style.base_memory_bytes);
   machines.jitter += style.jitter;

@@ -18,20 +18,14 @@ struct HostTimes {
   double tp_block_s = 0;  // in addition, with any tensor parallelism
   double tp_rank_s = 0;   // in addition, for each further rank of the TP group
 
-  HostTimes() = default;
-  explicit HostTimes(const FrameworkStyle& style)
-      : block_s(style.host_block_s), tp_block_s(style.host_tp_block_s), tp_rank_s(style.host_tp_rank_s) {}
   HostTimes operator+(const HostTimes& other) const {
-    HostTimes sum = *this;
-    sum.block_s += other.block_s;
-    sum.tp_block_s += other.tp_block_s;
-    sum.tp_rank_s += other.tp_rank_s;
-    return sum;
+    return {block_s + other.block_s, tp_block_s + other.tp_block_s, tp_rank_s + other.tp_rank_s};
   }
   double pass_s(int tp) const { return block_s + (tp > 1 ? tp_block_s : 0) + (tp - 1) * tp_rank_s; }
 };
 
-// `machines`, and what the framework adds to them.
+// What the framework's own costs are, and `machines` with what it adds to them.
+HostTimes host_times(const FrameworkStyle& style);
 PlatformOverheads overheads_of(const FrameworkStyle& style, PlatformOverheads machines);
 
 struct AnalyticInput {

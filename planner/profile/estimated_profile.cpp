@@ -32,7 +32,7 @@ struct Estimator {
 
   LayerProfile::Cell cell(const TransformerShape& shape, int microbatch, int tp) const {
     // Where something was measured, the host's part is in the correction.
-    return analytic_times({shape, style, kernel_model(type, precision), HostTimes(style), precision,
+    return analytic_times({shape, style, kernel_model(type, precision), host_times(style), precision,
                            microbatch, Ring{tp, 1, 1, link(), nullptr}, 0});
   }
 };

@@ -52,7 +52,7 @@ void estimate(const MeasuredRun& record, const Assumptions& assumptions, const F
     }
     if (profile.cells.contains(cell)) continue;
     const Platform& machines = assumptions.platform(record.platform);
-    HostTimes host = machines.host + HostTimes(style);
+    HostTimes host = machines.host + host_times(style);
     if (is_pipelined_over_nodes(record.plan)) host.tp_rank_s += machines.host_pipelined_rank_s;
     const int tp = shape.tp;
     Ring ring{tp, (tp + machines.gpus_per_node - 1) / machines.gpus_per_node, 1, nullptr, nullptr};

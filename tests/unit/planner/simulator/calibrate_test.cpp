@@ -13,7 +13,7 @@ namespace {
 using ::testing::Contains;
 using ::testing::Not;
 
-Assumptions two_types() {
+Assumptions made_up_machines() {
   Assumptions a;
   a.catalog = parse_catalog(
       "sailor_catalog: 1\ngpu_types:\n"
@@ -69,7 +69,7 @@ Prediction predicted(const MeasuredRun& run, const Assumptions& with) {
 // As measured on machines with these constants.
 std::vector<MeasuredRun> measured(std::vector<MeasuredRun> runs,
                                   const std::map<std::string, double>& constants) {
-  Assumptions real = two_types();
+  Assumptions real = made_up_machines();
   for (const auto& [path, value] : constants) set_constant(real, path, value);
   for (MeasuredRun& run : runs) {
     const Prediction prediction = predicted(run, real);
@@ -86,7 +86,7 @@ std::vector<MeasuredRun> some_runs() {
 }
 
 double worst_error(const std::vector<MeasuredRun>& runs, const std::map<std::string, double>& values) {
-  Assumptions with = two_types();
+  Assumptions with = made_up_machines();
   for (const auto& [path, value] : values) set_constant(with, path, value);
   double worst = 0;
   for (const MeasuredRun& run : runs)
@@ -100,7 +100,7 @@ TEST(Calibrate, FindsTheMachinesThatRunsWereMeasuredOn) {
                                               {"frameworks.f.host_block_s", 1.2e-3},
                                               {"frameworks.f.base_memory_bytes", 3e9}};
   const std::vector<MeasuredRun> runs = measured(some_runs(), real);
-  const Assumptions a = two_types();
+  const Assumptions a = made_up_machines();
   const auto constants = free_constants(runs, a.framework("f"), a, true);
   const auto values = fit_constants(runs, constants, a, predicted, true);
   EXPECT_GT(worst_error(runs, {}), 0.2);
@@ -118,7 +118,7 @@ TEST(Calibrate, FindsTheMachinesThatRunsWereMeasuredOn) {
 TEST(Calibrate, OneDisturbedRunDoesNotDecide) {
   std::vector<MeasuredRun> runs = measured(some_runs(), {{"gpu_types.A.efficiency.gemm", 0.5}});
   runs[1].iteration_s = {3 * *runs[1].measured_s()};
-  const Assumptions a = two_types();
+  const Assumptions a = made_up_machines();
   const auto values =
       fit_constants(runs, free_constants(runs, a.framework("f"), a, false), a, predicted, false);
   runs.erase(runs.begin() + 1);
@@ -129,7 +129,7 @@ TEST(Calibrate, WhatRunsSayNothingAboutStaysAsExpected) {
   // Small matrices on one GPU: all of its time is the host's.
   std::vector<MeasuredRun> runs =
       measured({run_of("B", 256, 1, 1, 1, 1)}, {{"frameworks.f.host_block_s", 50e-3}});
-  const Assumptions a = two_types();
+  const Assumptions a = made_up_machines();
   const auto constants = free_constants(runs, a.framework("f"), a, false);
   const auto values = fit_constants(runs, constants, a, predicted, false);
   for (const FreeConstant& constant : constants) {
@@ -139,7 +139,7 @@ TEST(Calibrate, WhatRunsSayNothingAboutStaysAsExpected) {
 }
 
 TEST(Calibrate, FitsOnlyWhatThePlansHave) {
-  const Assumptions a = two_types();
+  const Assumptions a = made_up_machines();
   const auto path = [](const char* text) { return ::testing::Field(&FreeConstant::path, text); };
   const auto single = free_constants({run_of("A", 1024, 1, 1, 1, 1)}, a.framework("f"), a, false);
   EXPECT_THAT(single, Contains(path("gpu_types.A.efficiency.gemm")));
@@ -156,7 +156,7 @@ TEST(Calibrate, FitsOnlyWhatThePlansHave) {
 
 TEST(Calibrate, FailedRunsAreIgnored) {
   std::vector<MeasuredRun> runs = measured(some_runs(), {{"gpu_types.A.efficiency.gemm", 0.5}});
-  const Assumptions a = two_types();
+  const Assumptions a = made_up_machines();
   const auto constants = free_constants(runs, a.framework("f"), a, false);
   const auto values = fit_constants(runs, constants, a, predicted, false);
   MeasuredRun failed = run_of("A", 1024, 1, 1, 1, 4);
