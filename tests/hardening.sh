@@ -26,7 +26,10 @@ while IFS= read -r -d '' file; do
   has "$segments" '^Elf file type is DYN' || wrong "not position-independent"
   ! has "$segments" 'INTERP' || has "$dynamic" '\(FLAGS_1\).* PIE' || wrong "no PIE"
   has "$segments" ' GNU_RELRO ' || wrong "relocations stay writable"
-  has "$dynamic" '\((FLAGS|FLAGS_1)\).* (BIND_)?NOW' || wrong "functions are bound late"
+  case $file in
+    */spank_sailor.so | */sailor_planner.so) ;;  # bound late on purpose (spank_plugin/CMakeLists.txt)
+    *) has "$dynamic" '\((FLAGS|FLAGS_1)\).* (BIND_)?NOW' || wrong "functions are bound late" ;;
+  esac
   has "$segments" ' GNU_STACK .* RW +0x' || wrong "the stack is executable"
   ! has "$segments" ' LOAD .* RWE ' || wrong "memory is writable and executable"
   ! has "$dynamic" '\((RPATH|RUNPATH)\)' || wrong "it has a search path"
