@@ -35,7 +35,8 @@ struct PlanKind {
 };
 
 // Bound for all plans with the offered features; infinite if no microbatch size has times, 0 if the time is
-// over before anything is known. `known_s`: an iteration of some plan, or infinite.
+// over before anything is known. `known_s`: an iteration of some plan, or infinite; no
+// bound above it is looked for.
 Bound least_possible(const Space& space, const PlanFeatures& offered, double known_s, Deadline& deadline);
 // Bound for one kind of plans; infinite if there are none. For tests.
 double least_possible(const Space& space, const PlanFeatures& offered, const PlanKind& kind);
