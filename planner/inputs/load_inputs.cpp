@@ -7,8 +7,8 @@
 #include <ctime>
 #include <set>
 
-#include "planner/simulator/cost.h"
 #include "planner/simulator/assumptions.h"
+#include "planner/simulator/cost.h"
 #include "planner/spec/error.h"
 #include "planner/spec/text.h"
 

@@ -46,8 +46,8 @@ Assumptions load_assumptions(const std::string& directory);
 // Sets one constant by its path. Throws InputError when there is no such constant.
 void set_constant(Assumptions& assumptions, const std::string& path, double value);
 void apply(const Calibration& calibration, Assumptions& assumptions);
-// For planning with one framework: does nothing when the constants are for another one; constants of platforms
-// and of other frameworks do not matter here.
+// For planning with one framework: does nothing when the constants are for another one; constants of
+// platforms and of other frameworks do not matter here.
 void apply(const Calibration& calibration, Catalog& catalog, FrameworkStyle& framework);
 
 Calibration load_calibration(const std::string& path);

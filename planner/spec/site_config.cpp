@@ -61,10 +61,26 @@ std::string yaml_request(const SiteConfig& site) {
 
 SiteConfig parse_site_config(const std::string& yaml, const std::string& file_name) {
   Document document = parse_yaml(yaml, file_name);
-  MapField map(Field(document),
-               {"sailor_site", "catalog", "profiles", "framework", "calibrations", "profile_max_age_days", "gres",
-                "default_zone", "zones", "umbrella_partition", "request", "usd_per_hour", "spot_usd_per_hour",
-                "billing", "egress_usd_per_gb", "watts", "planner", "elastic", "defaults", "policy"});
+  MapField map(Field(document), {"sailor_site",
+                                 "catalog",
+                                 "profiles",
+                                 "framework",
+                                 "calibrations",
+                                 "profile_max_age_days",
+                                 "gres",
+                                 "default_zone",
+                                 "zones",
+                                 "umbrella_partition",
+                                 "request",
+                                 "usd_per_hour",
+                                 "spot_usd_per_hour",
+                                 "billing",
+                                 "egress_usd_per_gb",
+                                 "watts",
+                                 "planner",
+                                 "elastic",
+                                 "defaults",
+                                 "policy"});
   require_version(map, "sailor_site", 1);
   SiteConfig site;
   site.file = file_name;

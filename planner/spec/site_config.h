@@ -50,7 +50,7 @@ struct SiteConfig {
   std::string framework;              // absolute path; empty = our own trainer's
   // Absolute paths of calibration files (simulator/assumptions.h), of which the last one wins.
   std::vector<std::string> calibrations;
-  int profile_max_age_days = 180;     // 0 = any age
+  int profile_max_age_days = 180;  // 0 = any age
   std::map<std::string, std::string> gres;
   ZoneRule default_zone{"default", "default", {}, {}, false};
   std::vector<ZoneRule> zones;

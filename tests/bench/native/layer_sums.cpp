@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "planner/profile/split_tokens.h"
+#include "planner/simulator/lookup.h"
+
 namespace sailor::bench {
 namespace {
 
@@ -39,14 +42,25 @@ bool cut_within(const std::vector<const LayerSums*>& stages, double most_s, std:
 }  // namespace
 
 const LayerSums* LayerSumsTable::find(const std::string& gpu_type, int microbatch, int tp,
-                                      Recompute recompute) {
-  const auto [it, is_new] = known_.try_emplace({gpu_type, microbatch, tp, recompute});
+                                      Recompute recompute, bool splits_tokens) {
+  const auto [it, is_new] = known_.try_emplace({gpu_type, microbatch, tp, recompute, splits_tokens});
   if (is_new) {
     const auto profile = context_.profiles.layers.find(gpu_type);
     const std::vector<LayerSizes>* sizes = context_.profiles.sizes.find({tp});
     const LayerProfile::Cell* cell =
         profile == context_.profiles.layers.end() ? nullptr : profile->second.find(microbatch, {tp});
-    if (cell != nullptr && sizes != nullptr) it->second = sums_of(*cell, *sizes, recompute);
+    if (cell != nullptr && sizes != nullptr) {
+      LayerProfile::Cell times = *cell;
+      std::vector<LayerSizes> held = *sizes;
+      if (const auto* alone = context_.profiles.sizes.find({}); splits_tokens && tp > 1 && alone != nullptr) {
+        const LinkEnd end{gpu_type, "", tp};
+        split_tokens(times,
+                     {context_.job, context_.framework, context_.catalog.at(gpu_type), context_.precision,
+                      microbatch, tp, find_link(context_.profiles.network, end, end, true)});
+        split_tokens(held, *alone, tp);
+      }
+      it->second = sums_of(times, held, recompute);
+    }
   }
   return it->second.compute_s.empty() ? nullptr : &it->second;
 }

@@ -31,12 +31,13 @@ struct LayerSums {
 class LayerSumsTable {
  public:
   explicit LayerSumsTable(const PlanningContext& context) : context_(context) {}
-  // nullptr if not profiled. Valid as long as the table.
-  const LayerSums* find(const std::string& gpu_type, int microbatch, int tp, Recompute recompute);
+  // nullptr if not profiled. Valid as long as the table. `splits_tokens`: with sequence parallelism.
+  const LayerSums* find(const std::string& gpu_type, int microbatch, int tp, Recompute recompute,
+                        bool splits_tokens = false);
 
  private:
   PlanningContext context_;
-  std::map<std::tuple<std::string, int, int, Recompute>, LayerSums> known_;  // empty: not profiled
+  std::map<std::tuple<std::string, int, int, Recompute, bool>, LayerSums> known_;  // empty: not profiled
 };
 
 // Splits the layers into as many runs as there are entries so that the slowest is as fast as possible: entry

@@ -28,13 +28,16 @@ class Enumerator {
     for (int size : microbatches)
       for (int interleave : {1, 2, 4}) {
         if (interleave > 1 && !judge_.allowed().contains(PlanFeature::interleave)) continue;
-        frame_ = {size, interleave,
-                  static_cast<int>(num_microbatches(cluster_.context.job.training.global_batch, size)),
-                  Zero::none};
-        KindLister lister(judge_, cluster_, frame_, out_.best_s, limit_);
-        lister_ = &lister;
-        const std::vector<Kind> kinds = lister.list();
-        for (const Zero zero : zero_degrees(judge_.allowed())) combine_all(kinds, zero);
+        for (const bool splits_tokens : {false, true}) {
+          if (splits_tokens && !may_split_tokens()) continue;
+          frame_ = {size, interleave,
+                    static_cast<int>(num_microbatches(cluster_.context.job.training.global_batch, size)),
+                    Zero::none, splits_tokens};
+          KindLister lister(judge_, cluster_, frame_, out_.best_s, limit_);
+          lister_ = &lister;
+          const std::vector<Kind> kinds = lister.list();
+          for (const Zero zero : zero_degrees(judge_.allowed())) combine_all(kinds, zero);
+        }
       }
     out_.simulations = judge_.simulations();
     out_.complete = !limit_.was_over();
@@ -42,6 +45,12 @@ class Enumerator {
   }
 
  private:
+  bool may_split_tokens() const {
+    return judge_.allowed().contains(PlanFeature::sequence_parallel) &&
+           std::any_of(cluster_.nodes.begin(), cluster_.nodes.end(),
+                       [](const SnapshotNode* node) { return node->free_gpus.size() > 1; });
+  }
+
   // Of plans with this pipeline and others, or of it alone.
   double bound_s(const Kind& kind) const {
     if (kind.microbatches == frame_.total) return kind.alone.single_s;

@@ -54,6 +54,7 @@ Plan plan_of(const TinyCluster& cluster, const PlanFrame& frame, const std::vect
     }
     plan.pipelines.push_back(std::move(pipeline));
   }
+  plan.sequence_parallel = frame.splits_tokens && has_tensor_parallelism(plan);
   return plan;
 }
 
@@ -92,7 +93,8 @@ std::vector<double> KindLister::rates() {
   for (const SnapshotNode* node : cluster_.nodes) {
     gpu_s.emplace_back(static_cast<size_t>(cluster_.layers()), kNever);
     for (int tp = 1; tp <= static_cast<int>(node->free_gpus.size()); ++tp)
-      if (const LayerSums* sums = sums_.find(node->gpu_type, frame_.microbatch, tp, Recompute::none))
+      if (const LayerSums* sums =
+              sums_.find(node->gpu_type, frame_.microbatch, tp, Recompute::none, frame_.splits_tokens))
         for (int l = 0; l < cluster_.layers(); ++l) {
           double& best_s = gpu_s.back()[static_cast<size_t>(l)];
           best_s = std::min(best_s, tp * sums->compute_s_of(l, l + 1));
@@ -121,7 +123,8 @@ void KindLister::extend(std::vector<Step>& path, std::vector<int>& uses) {
   if ((groups + 1) * frame_.interleave > cluster_.layers()) return;
   for (size_t n = 0; n < cluster_.nodes.size(); ++n)
     for (int tp = 1; uses[n] + tp <= cluster_.free_of(n); ++tp) {
-      if (sums_.find(cluster_.nodes[n]->gpu_type, frame_.microbatch, tp, Recompute::none) == nullptr ||
+      if (sums_.find(cluster_.nodes[n]->gpu_type, frame_.microbatch, tp, Recompute::none,
+                     frame_.splits_tokens) == nullptr ||
           cluster_.context.job.model.heads % tp != 0 || cluster_.context.job.model.feed_forward % tp != 0)
         continue;
       path.push_back({static_cast<int>(n), tp});
@@ -167,7 +170,7 @@ void KindLister::add_kinds(const std::vector<Step>& path, const std::vector<int>
     const Step& step = path[s % groups];
     const LayerSums* sums =
         sums_.find(cluster_.nodes[static_cast<size_t>(step.node)]->gpu_type, frame_.microbatch, step.tp,
-                   cluster_.modes[static_cast<size_t>(recompute[s])]);
+                   cluster_.modes[static_cast<size_t>(recompute[s])], frame_.splits_tokens);
     busy_s[s % groups] += sums->compute_s_of(s == 0 ? 0 : ends[s - 1], ends[s]);
   }
   const int round = frame_.interleave > 1 ? static_cast<int>(groups) : 1;

@@ -55,6 +55,7 @@ struct PlanFrame {
   int microbatch = 1, interleave = 1;
   int total = 0;  // microbatches
   Zero zero = Zero::none;
+  bool splits_tokens = false;  // sequence parallelism in all TP groups
 };
 Plan plan_of(const TinyCluster& cluster, const PlanFrame& frame, const std::vector<const Kind*>& kinds);
 

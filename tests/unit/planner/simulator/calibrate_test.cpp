@@ -103,8 +103,8 @@ TEST(Calibrate, FindsTheMachinesThatRunsWereMeasuredOn) {
   const Assumptions a = made_up_machines();
   const auto constants = free_constants(runs, a.framework("f"), a, true);
   const auto values = fit_constants(runs, constants, a, predicted, true);
-  EXPECT_GT(worst_error(runs, {}), 0.2);
-  EXPECT_LT(worst_error(runs, values), 0.03);
+  EXPECT_GT(worst_error(runs, {}), 0.3);
+  EXPECT_LT(worst_error(runs, values), 0.08);
   EXPECT_NEAR(values.at("gpu_types.A.efficiency.gemm"), 0.5, 0.05);
   EXPECT_NEAR(values.at("gpu_types.B.efficiency.gemm"), 0.65, 0.065);
   EXPECT_NEAR(values.at("frameworks.f.base_memory_bytes"), 3e9, 0.3e9);
@@ -112,7 +112,7 @@ TEST(Calibrate, FindsTheMachinesThatRunsWereMeasuredOn) {
   // Others of the same machines, which calibrated nothing.
   const std::vector<MeasuredRun> others =
       measured({run_of("A", 3072, 1, 2, 2, 2), run_of("B", 3072, 2, 1, 2, 1)}, real);
-  EXPECT_LT(worst_error(others, values), 0.05);
+  EXPECT_LT(worst_error(others, values), 0.08);
 }
 
 TEST(Calibrate, OneDisturbedRunDoesNotDecide) {
@@ -122,7 +122,7 @@ TEST(Calibrate, OneDisturbedRunDoesNotDecide) {
   const auto values =
       fit_constants(runs, free_constants(runs, a.framework("f"), a, false), a, predicted, false);
   runs.erase(runs.begin() + 1);
-  EXPECT_LT(worst_error(runs, values), 0.08);
+  EXPECT_LT(worst_error(runs, values), 0.15);
 }
 
 TEST(Calibrate, WhatRunsSayNothingAboutStaysAsExpected) {
