@@ -57,6 +57,30 @@ std::string yaml_request(const SiteConfig& site) {
   return out + "}\n";
 }
 
+void read_site_planner(const Field& field, SiteConfig& site) {
+  MapField inner(field, {"time_limit", "effort"});
+  if (auto limit = inner.optional("time_limit")) {
+    site.planner_time_limit_s = limit->duration_s();
+    if (!(site.planner_time_limit_s > 0)) limit->fail("must be above 0");
+  }
+  if (auto effort = inner.optional("effort")) {
+    site.planner_effort = effort->positive();
+    if (site.planner_effort > kMostEffort) effort->fail(fmt::format("must be at most {:g}", kMostEffort));
+  }
+}
+
+void read_site_elastic(const Field& field, SiteConfig& site) {
+  MapField inner(field, {"grow", "yield", "time_limit", "grow_partition", "grow_qos"});
+  if (auto grow = inner.optional("grow")) site.jobs_may_grow = grow->boolean();
+  if (auto yield = inner.optional("yield")) site.jobs_yield = yield->boolean();
+  if (auto partition = inner.optional("grow_partition")) site.grow_partition = partition->name();
+  if (auto qos = inner.optional("grow_qos")) site.grow_qos = qos->name();
+  if (auto limit = inner.optional("time_limit")) {
+    site.elastic_time_limit_s = limit->duration_s();
+    if (!(site.elastic_time_limit_s > 0)) limit->fail("must be above 0");
+  }
+}
+
 }  // namespace
 
 SiteConfig parse_site_config(const std::string& yaml, const std::string& file_name) {
@@ -112,28 +136,8 @@ SiteConfig parse_site_config(const std::string& yaml, const std::string& file_na
   if (auto prices = map.optional("egress_usd_per_gb")) site.egress_usd_per_gb = read_price_table(*prices);
   if (auto watts = map.optional("watts"))
     for (const auto& [type, field] : watts->entries()) site.power[type] = read_power(field);
-  if (auto planner = map.optional("planner")) {
-    MapField inner(*planner, {"time_limit", "effort"});
-    if (auto limit = inner.optional("time_limit")) {
-      site.planner_time_limit_s = limit->duration_s();
-      if (!(site.planner_time_limit_s > 0)) limit->fail("must be above 0");
-    }
-    if (auto effort = inner.optional("effort")) {
-      site.planner_effort = effort->positive();
-      if (site.planner_effort > kMostEffort) effort->fail(fmt::format("must be at most {:g}", kMostEffort));
-    }
-  }
-  if (auto elastic = map.optional("elastic")) {
-    MapField inner(*elastic, {"grow", "yield", "time_limit", "grow_partition", "grow_qos"});
-    if (auto grow = inner.optional("grow")) site.jobs_may_grow = grow->boolean();
-    if (auto yield = inner.optional("yield")) site.jobs_yield = yield->boolean();
-    if (auto partition = inner.optional("grow_partition")) site.grow_partition = partition->name();
-    if (auto qos = inner.optional("grow_qos")) site.grow_qos = qos->name();
-    if (auto limit = inner.optional("time_limit")) {
-      site.elastic_time_limit_s = limit->duration_s();
-      if (!(site.elastic_time_limit_s > 0)) limit->fail("must be above 0");
-    }
-  }
+  if (const auto planner = map.optional("planner")) read_site_planner(*planner, site);
+  if (const auto elastic = map.optional("elastic")) read_site_elastic(*elastic, site);
   if (auto defaults = map.optional("defaults")) {
     MapField inner(*defaults, {"objective"});
     if (auto objective = inner.optional("objective")) {
