@@ -39,6 +39,26 @@ std::vector<MeasuredRun> runs_of(const CalibrateCommand& command, std::vector<Me
   return records;
 }
 
+// Those that can be predicted at all.
+std::vector<MeasuredRun> predictable(const std::vector<MeasuredRun>& runs, const Assumptions& assumptions,
+                                     const PredictRun& predict) {
+  std::vector<MeasuredRun> out;
+  std::vector<std::string> reasons;
+  for (const MeasuredRun& run : runs) {
+    try {
+      predict(run, assumptions);
+      out.push_back(run);
+    } catch (const InputError& error) {
+      reasons.emplace_back(error.what());
+    }
+  }
+  if (out.empty()) throw InputError(reasons.front());
+  if (!reasons.empty())
+    diagnose(fmt::format("not used: {} run{} without a prediction; the first: {}", reasons.size(),
+                         reasons.size() == 1 ? "" : "s", reasons.front()));
+  return out;
+}
+
 std::vector<RunOutcome> outcomes_of(const std::vector<MeasuredRun>& runs, const Assumptions& assumptions,
                                     const PredictRun& predict) {
   std::vector<RunOutcome> outcomes;
@@ -79,6 +99,7 @@ int run_calibrate(const CalibrateCommand& command) {
   const PredictRun predict = [&site](const MeasuredRun& run, const Assumptions& with) {
     return site.predict_estimated(run, with);
   };
+  runs = predictable(runs, assumptions, predict);
   if (!command.memory)
     for (MeasuredRun& run : runs) run.peak_memory_bytes.clear();
   const bool memory = std::any_of(runs.begin(), runs.end(),

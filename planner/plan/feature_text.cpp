@@ -46,7 +46,7 @@ std::string feature_text(const Plan& plan) {
   for (const std::string& feature :
        {std::string(plan.precision ? to_string(*plan.precision) : ""), short_name(plan.zero), recompute,
         plan.interleave > 1 ? fmt::format("interleave:{}", plan.interleave) : std::string(),
-        std::string(plan.sequence_parallel ? "sequence-parallel" : "")})
+        std::string(plan.sequence_parallel ? "sp" : "")})
     if (!feature.empty()) text += (text.empty() ? "" : " ") + feature;
   return text;
 }

@@ -19,7 +19,7 @@ TEST(FeatureText, NamesWhatThePlanDoes) {
   plan.interleave = 2;
   EXPECT_EQ(feature_text(plan), "zero1 interleave:2");
   plan.sequence_parallel = true;
-  EXPECT_EQ(feature_text(plan), "zero1 interleave:2 sequence-parallel");
+  EXPECT_EQ(feature_text(plan), "zero1 interleave:2 sp");
   plan.sequence_parallel = false;
   plan.precision = Precision::fp16;
   EXPECT_EQ(feature_text(plan), "fp16 zero1 interleave:2");
