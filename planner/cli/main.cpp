@@ -241,16 +241,20 @@ CLI::App* add_simulate(CLI::App& app, SimulateCommand& command) {
   return verb;
 }
 
+void add_assumptions(CLI::App* verb, std::string& assumptions) {
+  verb->add_option("--assumptions", assumptions,
+                   "directory with catalog, platforms and frameworks (default: $SAILOR_ASSUMPTIONS, else "
+                   "share/sailor of this installation)")
+      ->type_name("DIR");
+}
+
 CLI::App* add_validate(CLI::App& app, ValidateCommand& command) {
   CLI::App* verb = app.add_subcommand("validate", "compare predictions with measured runs");
   verb->add_option("dataset", command.dataset, "measured runs: a directory, a *.json or a *.jsonl file")
       ->required()
       ->type_name("DATASET");
   add_config(verb, command.config);
-  verb->add_option("--assumptions", command.assumptions,
-                   "directory with catalog, platforms and frameworks (default: $SAILOR_ASSUMPTIONS, else "
-                   "share/sailor of this installation)")
-      ->type_name("DIR");
+  add_assumptions(verb, command.assumptions);
   verb->add_option("--calibration", command.calibrations,
                    "constants that override those in --assumptions; the last of several files wins")
       ->expected(1)
@@ -270,10 +274,7 @@ CLI::App* add_calibrate(CLI::App& app, CalibrateCommand& command) {
   verb->add_option("--framework", command.framework, "use only the runs of this framework")
       ->type_name("NAME");
   add_config(verb, command.config);
-  verb->add_option("--assumptions", command.assumptions,
-                   "directory with catalog, platforms and frameworks (default: $SAILOR_ASSUMPTIONS, else "
-                   "share/sailor of this installation)")
-      ->type_name("DIR");
+  add_assumptions(verb, command.assumptions);
   verb->add_flag("!--no-memory", command.memory, "fit times only, not the peak memory");
   add_format(verb, command.format, {"table", "json"});
   verb->add_option("-o,--output", command.output, "write the constants to this file")

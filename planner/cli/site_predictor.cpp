@@ -46,8 +46,11 @@ void SitePredictor::add_site(const std::vector<MeasuredRun>& records, Assumption
   for (const MeasuredRun& record : records) {
     std::string reason;
     if (record.platform != kThisSite || is_own(record, assumptions) || !load(reason)) continue;
-    for (const auto& [name, type] : site_->catalog.gpu_types) assumptions.catalog.gpu_types[name] = type;
-    const FrameworkStyle& framework = assumptions.framework(record.framework);
+    if (!links_) {
+      for (const auto& [name, type] : site_->catalog.gpu_types) assumptions.catalog.gpu_types[name] = type;
+      links_.emplace().network = load_links(site_->config.profiles, site_->catalog,
+                                            assumptions.framework(record.framework).transport);
+    }
     Platform& platform = assumptions.platforms[record.platform];
     platform.name = record.platform;
     platform.file = config_or_default(config_);
@@ -55,8 +58,6 @@ void SitePredictor::add_site(const std::vector<MeasuredRun>& records, Assumption
     for (const PlanPipeline& pipeline : record.plan.pipelines)
       for (const PlanStage& stage : pipeline.stages) gpus[stage.node] += stage.shape.gpus();
     for (const auto& [node, count] : gpus) platform.gpus_per_node = std::max(platform.gpus_per_node, count);
-    links_.emplace();
-    links_->network = load_links(site_->config.profiles, site_->catalog, framework.transport);
   }
 }
 

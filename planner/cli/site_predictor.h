@@ -35,7 +35,8 @@ class SitePredictor {
   std::optional<Predicted> predict(const MeasuredRun& record, const Assumptions& assumptions,
                                    std::string& reason);
 
-  // The same from the assumptions and links alone, without layer profiles of the site. Throws InputError.
+  // The same from the assumptions and links alone, without layer profiles of the site; after add_site().
+  // Throws InputError.
   Prediction predict_estimated(const MeasuredRun& record, const Assumptions& assumptions);
 
   // Adds what is known of this site for runs of other frameworks on the platform kThisSite: the GPU types of
