@@ -41,7 +41,7 @@ cut -d' ' -f2 "$work/found" | xargs -r realpath | sort -u > "$work/shared"
 grep -E '^/.*\.a$' "$work/inputs" > "$work/compiled" || true
 "${NINJA:-ninja}" -t deps | awk -v inputs="$work/inputs" 'BEGIN {while ((getline line < inputs) > 0) wanted[line] = 1}
   /^[^ ]/ {sub(/: #deps .*/, ""); use = $0 in wanted} /^ / && use {sub(/^ +/, ""); print}' |
-  sort -u | xargs -r realpath -q | grep -vE -e "^($root|$PWD)/" -e '/include/([^/]*-linux-[^/]*/)?(asm|asm-generic|linux)/' | sort -u >> "$work/compiled"
+  sort -u | xargs -r realpath -q | grep -vE -e "^($root|$PWD)/" -e '/include/([^/]*-linux-[^/]*/)?(asm|asm-generic|linux)/' -e '^(/usr)?/lib/linux/uapi/' | sort -u >> "$work/compiled"
 
 # owner FILE...: "PACKAGE FILE" of the package that owns it.
 if command -v dpkg-query > /dev/null && dpkg-query -S /usr/bin/dpkg > /dev/null 2>&1; then
