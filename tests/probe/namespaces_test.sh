@@ -47,7 +47,7 @@ case $(mpirun --version) in
 esac
 probe() {
   # Before other programs: what they take must not look like the wire.
-  SLURMD_NODENAME=a nice -n -15 ip netns exec $a mpirun --allow-run-as-root --oversubscribe --bind-to none "${over_shell[@]}" \
+  SLURMD_NODENAME=a nice -n -15 ip netns exec $a mpirun --allow-run-as-root --oversubscribe --map-by ppr:2:node --bind-to none "${over_shell[@]}" \
     --mca pml ob1 --mca btl self,tcp --mca btl_tcp_if_include wire \
     --host 10.209.0.1:2,10.209.0.2:2 -np 4 -x SAILOR_CONFIG \
     "$bin/sailor-probe" --cluster "$work/nodes.yaml" --network 10.209.0.0/24 --max-bytes 16MiB --seconds "${SECONDS_GIVEN:-55}" --messages-only \
