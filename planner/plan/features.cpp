@@ -21,12 +21,16 @@ const char* to_string(PlanFeature feature) {
       return "recompute";
     case PlanFeature::zero1:
       return "zero1";
+    case PlanFeature::zero2:
+      return "zero2";
     case PlanFeature::interleave:
       return "interleave";
     case PlanFeature::sequence_parallel:
       return "sequence-parallel";
     case PlanFeature::selective_recompute:
       return "selective";
+    case PlanFeature::zero3:
+      return "zero3";
   }
   return "";
 }
@@ -51,19 +55,21 @@ PlanFeatures parse_plan_features(const std::string& text) {
           fmt::format("unknown plan feature \"{}\" ({}, all or none)", name, fmt::join(names, ", ")));
     if (out.size() == before) throw InputError(fmt::format("plan feature \"{}\" is listed twice", name));
   }
+  if (out.contains(PlanFeature::zero2)) out.insert(PlanFeature::zero1);
   if (out.empty())
     throw InputError(fmt::format("no plan feature is given ({}, all or none)", fmt::join(names, ", ")));
   return out;
 }
 
 PlanFeatures all_plan_features() {
-  return {PlanFeature::unlike_cuts, PlanFeature::unlike_shares, PlanFeature::recompute,
-          PlanFeature::zero1,       PlanFeature::interleave,    PlanFeature::sequence_parallel};
+  return {
+      PlanFeature::unlike_cuts, PlanFeature::unlike_shares, PlanFeature::recompute,        PlanFeature::zero1,
+      PlanFeature::zero2,       PlanFeature::interleave,    PlanFeature::sequence_parallel};
 }
 
 PlanFeatures predictable_features() {
   PlanFeatures features = trainable_features();
-  features.insert(PlanFeature::selective_recompute);
+  features.insert({PlanFeature::selective_recompute, PlanFeature::zero3});
   return features;
 }
 
@@ -72,9 +78,11 @@ PlanFeatures trainable_features() {
 }
 
 std::span<const Zero> zero_degrees(const PlanFeatures& features, int replicas) {
-  static constexpr std::array kDegrees = {Zero::none, Zero::optimizer};
-  const bool any = replicas > 1 && features.contains(PlanFeature::zero1);
-  return std::span<const Zero>(kDegrees).first(any ? kDegrees.size() : 1);
+  static constexpr std::array kDegrees = {Zero::none, Zero::optimizer, Zero::gradients, Zero::parameters};
+  static constexpr std::array kFeatures = {PlanFeature::zero1, PlanFeature::zero2, PlanFeature::zero3};
+  size_t count = 1;
+  while (replicas > 1 && count < kDegrees.size() && features.contains(kFeatures[count - 1])) ++count;
+  return std::span<const Zero>(kDegrees).first(count);
 }
 
 }  // namespace sailor

@@ -4,10 +4,12 @@
 //     unlike-shares   pipelines take numbers of microbatches that differ by more than one
 //     recompute       a stage computes activations again in the backward instead of keeping them
 //     zero1           the replicas of a stage share its optimizer states
+//     zero2           and its gradients, which are summed after every microbatch; with zero1
 //     interleave      a group of GPUs holds several chunks of the model (interleaved 1F1B)
 //     sequence-parallel  stages with tensor parallelism split the tokens outside of it (sequence parallelism)
 // and what the planner never offers: plans that others have run may have
 //     selective       a stage computes the inside of attention again, and keeps the rest
+//     zero3           the replicas of a stage share its parameters, too
 // Pure and thread-safe.
 #pragma once
 
@@ -24,9 +26,11 @@ enum class PlanFeature {
   unlike_shares,
   recompute,
   zero1,
+  zero2,
   interleave,
   sequence_parallel,
-  selective_recompute
+  selective_recompute,
+  zero3
 };
 using PlanFeatures = std::set<PlanFeature>;
 
@@ -43,7 +47,8 @@ PlanFeatures predictable_features();
 // trained.
 PlanFeatures trainable_features();
 
-// The ZeRO degrees of a plan with these features, lowest first. One replica has nothing to shard.
+// The ZeRO degrees of a plan with these features, lowest first: each needs the features of those before it.
+// One replica has nothing to shard.
 std::span<const Zero> zero_degrees(const PlanFeatures& features, int replicas = 2);
 
 }  // namespace sailor

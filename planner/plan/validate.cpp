@@ -87,17 +87,6 @@ void check_interleaved(const Plan& plan, size_t p, std::vector<std::string>& vio
   }
 }
 
-bool cuts_alike(const Plan& plan) {
-  const auto cut_of = [](const PlanPipeline& pipeline) {
-    std::vector<int> cut;
-    for (const PlanStage& stage : pipeline.stages) cut.push_back(stage.end_layer);
-    return cut;
-  };
-  return std::all_of(plan.pipelines.begin(), plan.pipelines.end(), [&](const PlanPipeline& pipeline) {
-    return cut_of(pipeline) == cut_of(plan.pipelines.front());
-  });
-}
-
 void check_placed_stage(const PlanStage& stage, const std::string& where, const Snapshot& snapshot,
                         std::set<std::pair<std::string, int>>& used, std::vector<std::string>& violations) {
   const SnapshotNode* node = snapshot.find(stage.node, stage.gpu_type);
@@ -131,6 +120,18 @@ void check_placed_stage(const PlanStage& stage, const std::string& where, const 
 }
 
 }  // namespace
+
+bool can_sum_in_one_order(const Plan& plan) {
+  if (plan.zero < Zero::gradients || plan.interleave == 1) return true;
+  const auto cut_of = [](const PlanPipeline& pipeline) {
+    std::vector<int> cut;
+    for (const PlanStage& stage : pipeline.stages) cut.push_back(stage.end_layer);
+    return cut;
+  };
+  return std::all_of(plan.pipelines.begin(), plan.pipelines.end(), [&](const PlanPipeline& pipeline) {
+    return cut_of(pipeline) == cut_of(plan.pipelines.front());
+  });
+}
 
 std::vector<std::string> check_plan(const Plan& plan, const JobSpec& job, const PlanFeatures& allowed) {
   std::vector<std::string> violations;
@@ -175,7 +176,7 @@ std::vector<std::string> check_plan(const Plan& plan, const JobSpec& job, const 
                       microbatches, plan.microbatch, plan.global_batch, needed));
     }
   }
-  if (plan.zero > (allowed.contains(PlanFeature::zero1) ? Zero::gradients : Zero::none))
+  if (plan.zero > zero_degrees(allowed).back())
     violations.push_back(fmt::format("{}: {} sharding is not supported by this version's trainer",
                                      short_name(plan.zero), to_string(plan.zero)));
   if (plan.sequence_parallel && !allowed.contains(PlanFeature::sequence_parallel))
@@ -184,7 +185,7 @@ std::vector<std::string> check_plan(const Plan& plan, const JobSpec& job, const 
     violations.push_back(fmt::format("interleave {} must be at least 1", plan.interleave));
   } else if (plan.interleave > 1) {
     for (size_t p = 0; p < plan.pipelines.size(); ++p) check_interleaved(plan, p, violations);
-    if (plan.zero >= Zero::gradients && !cuts_alike(plan))
+    if (!can_sum_in_one_order(plan))
       violations.push_back(
           fmt::format("{} with interleaved chunks needs the same stages in all pipelines, whose gradients "
                       "are summed layer "

@@ -68,8 +68,9 @@ std::string in_words(const PlanningContext& context, const Candidate& chosen) {
   if (plan.interleave > 1)
     out += fmt::format(", {} chunks of the model per stage (interleaved)", plan.interleave);
   if (shards_optimizer(plan.zero))
-    out += fmt::format(", optimizer states{} sharded (ZeRO-{})",
-                       plan.zero == Zero::optimizer ? "" : " and gradients", static_cast<int>(plan.zero));
+    out += fmt::format(", {} sharded (ZeRO-{})",
+                       plan.zero == Zero::optimizer ? "optimizer states" : to_string(plan.zero),
+                       static_cast<int>(plan.zero));
   if (plan.sequence_parallel) out += ", tokens split over TP groups (sequence parallelism)";
   if (const std::string stages = recomputing_stages(plan); stages == "all")
     out += ", activations recomputed";

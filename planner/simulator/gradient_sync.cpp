@@ -102,15 +102,20 @@ double whole_parameters(const CompactPlan& plan, const PlanClasses& classes, con
   return parameters * kinds.shape(kind).parts();
 }
 
-// Bytes that sums and gathers move per parameter, were there infinitely many replicas: a replica of R sends
-// (R - 1) / R of it along a ring, and over a mesh 1 / R to each of the others.
+// Bytes that sums and gathers move per parameter and iteration, were there infinitely many replicas: a
+// replica of R sends (R - 1) / R of it along a ring, and over a mesh 1 / R to each of the others.
 double moved_bytes(const CompactPlan& plan, const PlanningContext& context) {
   const FrameworkStyle& style = context.framework;
   const Precision precision = context.precision;
-  const double gradients = style.sync_bytes_at(precision);
-  if (!shards_optimizer(std::max(plan.zero, style.zero))) return 2 * gradients;
+  const double gradients = style.sync_bytes_at(precision), weights = style.weight_bytes(precision);
+  const Zero zero = std::max(plan.zero, style.zero);
+  if (zero == Zero::none) return 2 * gradients;
+  if (zero >= Zero::gradients) {
+    const int rounds = *std::max_element(plan.microbatches.begin(), plan.microbatches.end());
+    return rounds * gradients + (zero >= Zero::parameters ? 2 * rounds : 1) * weights;
+  }
   const bool all_reduce = style.zero1_all_reduce && style.sums != FrameworkStyle::Sums::mesh;
-  return (all_reduce ? 2 : 1) * gradients + style.weight_bytes(precision);
+  return (all_reduce ? 2 : 1) * gradients + weights;
 }
 
 // Adds `gb` from a replica of one kind to one of another.
@@ -141,29 +146,36 @@ class Rings {
     const double bytes = shard.parameters * style.sync_bytes_at(precision);
     // A bucket ends with a tensor or a layer, so there are no more of them than these.
     const double tensors = std::max(1.0, style.tensors_per_layer * shard.layers);
-    const double most_buckets = style.sync_whole_layers ? std::max(1, shard.layers) : tensors;
+    const double layers = std::max(1, shard.layers);
+    const double most_buckets = style.sync_whole_layers ? layers : tensors;
+    const Zero zero = std::max(plan_.zero, style.zero);
+    const bool by_layer = zero >= Zero::gradients;
     const double buckets =
-        std::clamp(std::floor(bytes / static_cast<double>(style.sync_bucket_bytes)), 1.0, most_buckets);
+        by_layer
+            ? layers
+            : std::clamp(std::floor(bytes / static_cast<double>(style.sync_bucket_bytes)), 1.0, most_buckets);
     double slowdown = 1;
     for (size_t c = 0; c < classes_.pipelines.size() && links.ring.nodes > 1; ++c)
       slowdown = std::max(slowdown, kinds_[any_of(group, c).kind].profile->overheads.sync_slowdown);
     SyncTimes times;
-    const bool sharded = shards_optimizer(std::max(plan_.zero, style.zero));
+    const bool sharded = shards_optimizer(zero);
     const auto sum_s = [&](double piece) {
       return slowdown * links.slowest_s([&](const Ring& ring) {
-        if (sharded && !style.zero1_all_reduce) return ring_pass_s(ring, piece);
+        if (by_layer || (sharded && !style.zero1_all_reduce)) return ring_pass_s(ring, piece);
         return style.tree_sync ? all_reduce_s(ring, piece) : ring_all_reduce_s(ring, piece);
       });
     };
     times.reduce_s = buckets * sum_s(bytes / buckets);
-    if (style.sync_whole_layers) {
-      const double lowest = shard.lowest_parameters * style.sync_bytes_at(precision);
+    const double lowest = shard.lowest_parameters * style.sync_bytes_at(precision);
+    if (by_layer) {
+      times.last_s = std::min(times.reduce_s, sum_s(lowest));
+    } else if (style.sync_whole_layers) {
       const auto least = static_cast<double>(style.sync_bucket_bytes);
       times.last_s = std::min(times.reduce_s, sum_s(std::clamp(least, std::min(lowest, bytes), bytes)));
     }
     if (sharded) {
       const double weights = shard.parameters * style.weight_bytes(precision);
-      const double pieces = style.gathers_by_tensor ? tensors : buckets;
+      const double pieces = zero >= Zero::parameters ? layers : style.gathers_by_tensor ? tensors : buckets;
       times.gather_s = slowdown * pieces *
                        links.slowest_s([&](const Ring& ring) { return ring_pass_s(ring, weights / pieces); });
     }

@@ -9,9 +9,11 @@
 namespace sailor::native {
 
 struct SyncTimes {
-  double reduce_s = 0;  // before the optimizer
+  double reduce_s = 0;  // before the optimizer, or, with sharded gradients, of every microbatch
   double last_s = 0;    // of that, the bucket of the lowest layers, which no backward hides
-  double gather_s = 0;  // after it: sharded optimizers gather the updated weights
+  // Sharded optimizers gather the updated weights after the step; sharded parameters are gathered for every
+  // forward and backward instead.
+  double gather_s = 0;
 };
 
 // The times of every group of `groups` under the context's framework; zero for one pipeline.

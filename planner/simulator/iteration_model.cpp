@@ -4,13 +4,17 @@
 #include <cmath>
 #include <limits>
 
-#include "planner/simulator/gradient_sync.h"
+#include "planner/simulator/microbatch_rounds.h"
 
 namespace sailor::native {
 namespace {
 
+Zero zero_of(const CompactPlan& plan, const FrameworkStyle& style) {
+  return plan.pipelines() > 1 ? std::max(plan.zero, style.zero) : Zero::none;
+}
+
 bool is_sharded(const CompactPlan& plan, const FrameworkStyle& style) {
-  return shards_optimizer(std::max(plan.zero, style.zero));
+  return shards_optimizer(zero_of(plan, style));
 }
 
 // Do two pipelines need the same memory? Most are like the one before.
@@ -82,6 +86,8 @@ MemoryBreakdown IterationModel::memory(const CompactPlan& plan, int pipeline, in
     part.has_next = index < last;
     if (part.has_previous)
       part.input_elements = sizes[static_cast<size_t>(stage.first_layer) - 1].output_elements;
+    else
+      input.tied_parameters = sizes.back().tied_parameters;
     input.chunks.push_back(part);
     input.shape = kind.shape;
     input.token_shares = kind.token_shares();
@@ -98,15 +104,16 @@ MemoryBreakdown IterationModel::memory(const CompactPlan& plan, int pipeline, in
 
 bool IterationModel::fits(const StageMemoryInput& stage) {
   ++steps_;
-  const bool sharded = shards_optimizer(std::max(stage.zero, kinds_.context().framework.zero));
+  const Zero zero = stage.replicas > 1 ? std::max(stage.zero, kinds_.context().framework.zero) : Zero::none;
+  const int sharing = shards_optimizer(zero) ? stage.replicas : std::min(stage.replicas, 2) - 1;
   const uint64_t parts[][2] = {{static_cast<uint64_t>(stage.first_layer), 9},
                                {static_cast<uint64_t>(stage.end_layer), 9},
                                {static_cast<uint64_t>(stage.recompute), 2},
-                               {static_cast<uint64_t>(stage.in_flight), 9},
+                               {static_cast<uint64_t>(stage.in_flight), 8},
                                {static_cast<uint64_t>(stage.microbatch), 10},
                                {stage.several_microbatches ? 1u : 0u, 1},
-                               {stage.replicas > 1 ? 1u : 0u, 1},
-                               {sharded ? static_cast<uint64_t>(stage.replicas) : 0, 13}};
+                               {static_cast<uint64_t>(zero), 2},
+                               {static_cast<uint64_t>(sharing), 13}};
   uint64_t key = static_cast<uint64_t>(stage.kind);
   bool in_range = stage.kind < 1 << 10;
   for (const auto& [value, bits] : parts) {
@@ -140,6 +147,7 @@ bool IterationModel::rank_fits(const StageMemoryInput& stage) {
   input.replicas = stage.replicas;
   input.both_ends = first && last;
   input.zero = stage.zero;
+  if (first) input.tied_parameters = sizes.back().tied_parameters;
   input.shape = kind.shape;
   input.token_shares = kind.token_shares();
   input.base_bytes = kind.profile->overheads.base_memory_bytes;
@@ -221,6 +229,47 @@ void IterationModel::set_times(const CompactPlan& plan, IterationDetails& detail
   }
 }
 
+void IterationModel::find_sums(const CompactPlan& plan, const IterationDetails& details) {
+  const FrameworkStyle& style = kinds_.context().framework;
+  if (style.sums == FrameworkStyle::Sums::rings) {
+    ring_times_ = sync_times(plan, details.classes, details.groups, kinds_);
+    return;
+  }
+  find_mesh_sums(plan, details.classes, details.groups, kinds_, sums_);
+  steps_ += static_cast<int64_t>(sums_.buckets.size() + sums_.members.size());
+  // A sharded optimizer needs its own part of the sums only.
+  for (double& processor_s : sums_.processor_s) processor_s /= is_sharded(plan, style) ? 2 : 1;
+}
+
+void IterationModel::add_rounds(const CompactPlan& plan, IterationDetails& details) {
+  details.round_s.clear();
+  const PlanningContext& context = kinds_.context();
+  const FrameworkStyle& style = context.framework;
+  const Zero zero = zero_of(plan, style);
+  if (zero < Zero::gradients) return;
+  const PlanClasses& classes = details.classes;
+  const Precision precision = context.precision;
+  find_sums(plan, details);
+  const std::vector<std::vector<RoundTimes>> rounds =
+      style.sums == FrameworkStyle::Sums::mesh
+          ? mesh_rounds(plan, classes, details.groups, sums_, zero,
+                        style.weight_bytes(precision) / style.sync_bytes_at(precision))
+          : ring_rounds(plan, classes, details.groups, ring_times_, zero);
+  const double all = *std::max_element(plan.microbatches.begin(), plan.microbatches.end());
+  for (size_t c = 0; c < rounds.size(); ++c) {
+    const double own = plan.microbatches[static_cast<size_t>(classes.pipelines[c].pipeline)];
+    details.round_s.emplace_back();
+    for (size_t i = 0; i < rounds[c].size(); ++i) {
+      StageTimes& times = details.times[c][i];
+      const RoundDelays delays =
+          round_delays(rounds[c][i], all / own, times.forward_s, times.backward_s, style);
+      times.forward_s += delays.forward_s;
+      times.backward_s += delays.backward_s;
+      details.round_s.back().push_back(delays.backward_s);
+    }
+  }
+}
+
 void IterationModel::play_pipelines(const CompactPlan& plan, bool with_events, IterationDetails& details,
                                     Iteration& out) {
   const PipelineSchedule schedule =
@@ -266,6 +315,9 @@ void IterationModel::set_bucket_starts(const CompactPlan& plan, const IterationD
                                        MeshSums& sums) const {
   const PlanClasses& classes = details.classes;
   const bool overlapped = kinds_.context().framework.gradient_sync == FrameworkStyle::Sync::overlapped;
+  const auto round_s = [&](size_t c, size_t i) {
+    return details.round_s.empty() ? 0.0 : details.round_s[c][i];
+  };
   for (MeshSums::Bucket& bucket : sums.buckets)
     for (MeshSums::Member& member : sums.of(bucket)) {
       const auto c = static_cast<size_t>(classes.pipeline_of_rank[static_cast<size_t>(member.rank)]);
@@ -274,14 +326,14 @@ void IterationModel::set_bucket_starts(const CompactPlan& plan, const IterationD
         member.backward_end_s = 0;
         for (size_t i = static_cast<size_t>(member.rank - of.first_rank); i < chunk_end_s[c]->size();
              i += plan.groups(of.pipeline))
-          member.backward_end_s = std::max(member.backward_end_s, (*chunk_end_s[c])[i]);
+          member.backward_end_s = std::max(member.backward_end_s, (*chunk_end_s[c])[i] - round_s(c, i));
         continue;
       }
       const auto index = static_cast<size_t>(details.groups[static_cast<size_t>(bucket.group)].stage_of[c]);
       const CompactStage& stage = plan.of(of.pipeline)[index];
       const auto& [times, jitter] = details.layer_times[c][index];
       member.backward_end_s =
-          (*chunk_end_s[c])[index] -
+          (*chunk_end_s[c])[index] - round_s(c, index) -
           jitter * times->backward(stage.recompute, stage.first_layer, bucket.first_layer);
     }
 }
@@ -326,8 +378,9 @@ bool IterationModel::sum_over_mesh(const CompactPlan& plan, IterationDetails& de
     for (size_t c = 0; c < classes.pipelines.size(); ++c) {
       const PipelineClass& of = classes.pipelines[c];
       const auto stage = static_cast<size_t>(details.groups[g].stage_of[c]);
-      processor_s[static_cast<size_t>(of.first_rank) + stage % plan.groups(of.pipeline)] +=
-          sums.processor_s[g];
+      if (details.round_s.empty())  // otherwise they are in the backwards
+        processor_s[static_cast<size_t>(of.first_rank) + stage % plan.groups(of.pipeline)] +=
+            sums.processor_s[g];
       details.group_start_s[g] = std::max(details.group_start_s[g], details.timelines[c].chunk_end_s[stage]);
     }
   set_bucket_starts(plan, details, chunk_end_s, sums);
@@ -356,14 +409,17 @@ bool IterationModel::sum_over_mesh(const CompactPlan& plan, IterationDetails& de
 void IterationModel::sum_over_rings(const CompactPlan& plan, IterationDetails& details) {
   const FrameworkStyle& style = kinds_.context().framework;
   const PlanClasses& classes = details.classes;
-  const std::vector<SyncTimes> sums = sync_times(plan, classes, details.groups, kinds_);
+  const bool rounds = !details.round_s.empty();
+  const bool gathers_after = zero_of(plan, style) < Zero::parameters;
+  if (!rounds) find_sums(plan, details);
+  const std::vector<SyncTimes>& sums = ring_times_;
   std::vector<double>& ready_s = details.synced_s;
   std::vector<double> last_backward_s;  // when it began, then when the newest sum ended; by class of ranks
   for (const Timeline& timeline : details.timelines)
     last_backward_s.insert(last_backward_s.end(), timeline.last_backward_s.begin(),
                            timeline.last_backward_s.end());
   for (size_t g = 0; g < details.groups.size(); ++g) {
-    details.gather_s[g] = sums[g].gather_s;
+    if (gathers_after) details.gather_s[g] = sums[g].gather_s;
     if (plan.pipelines() < 2) continue;
     const auto rank_of = [&](size_t c) {
       const PipelineClass& of = classes.pipelines[c];
@@ -378,7 +434,9 @@ void IterationModel::sum_over_rings(const CompactPlan& plan, IterationDetails& d
     // From when every replica is in its last backward, what is summed meanwhile costs nothing; not all of it
     // can be.
     double end_s = start_s + sums[g].reduce_s;
-    if (style.gradient_sync == FrameworkStyle::Sync::overlapped)
+    if (rounds)
+      end_s = start_s + sums[g].last_s;
+    else if (style.gradient_sync == FrameworkStyle::Sync::overlapped)
       end_s = std::max(start_s + std::max(sums[g].last_s, sums[g].reduce_s * (1 - style.overlap)),
                        begin_s + sums[g].reduce_s);
     end_s = std::max(end_s, start_s);
@@ -475,6 +533,7 @@ Iteration IterationModel::iteration(const CompactPlan& plan, bool with_events, I
   find_layer_groups(plan, classes, details.groups);
   for (std::vector<double>* of_group : {&details.group_start_s, &details.group_sync_s, &details.gather_s})
     of_group->assign(details.groups.size(), 0);
+  add_rounds(plan, details);
   set_after(plan, details);
   const bool bounded = most_s < std::numeric_limits<double>::infinity();
   if (bounded) {
@@ -484,17 +543,15 @@ Iteration IterationModel::iteration(const CompactPlan& plan, bool with_events, I
     if (least_s >= most_s) return stop_at(least_s);
   }
   if (fits != nullptr && !(*fits = this->fits(plan, classes))) return out;
-  MeshSums& sums = sums_;
   if (mesh) {
-    find_mesh_sums(plan, classes, details.groups, kinds_, sums);
-    steps_ += static_cast<int64_t>(sums.buckets.size() + sums.members.size());
-    // A sharded optimizer needs its own part of the sums only, and hands out weights afterwards.
-    const bool sharded = is_sharded(plan, style);
-    for (double& processor_s : sums.processor_s) processor_s /= sharded ? 2 : 1;
+    if (details.round_s.empty()) find_sums(plan, details);
+    // Updated weights are handed out afterwards, unless they stay sharded.
+    const Zero zero = zero_of(plan, style);
+    const bool sharded = shards_optimizer(zero) && zero < Zero::parameters;
     const Precision precision = kinds_.context().precision;
     for (size_t g = 0; sharded && g < details.groups.size(); ++g)
       details.gather_s[g] =
-          style.weight_bytes(precision) / style.sync_bytes_at(precision) * sums.alone_s[g] / 2;
+          style.weight_bytes(precision) / style.sync_bytes_at(precision) * sums_.alone_s[g] / 2;
     if (sharded) set_after(plan, details);
     if (bounded)
       if (const double least_s = floor_s(plan, details, out) + out.overhead_s; least_s >= most_s)
@@ -506,7 +563,7 @@ Iteration IterationModel::iteration(const CompactPlan& plan, bool with_events, I
   details.synced_s = details.stepping_s = details.backward_done_s;
   if (mesh) {
     const double after_s = *std::max_element(details.after_s.begin(), details.after_s.end());
-    if (!sum_over_mesh(plan, details, sums, most_s - out.overhead_s - sums.tally_s - after_s))
+    if (!sum_over_mesh(plan, details, sums_, most_s - out.overhead_s - sums_.tally_s - after_s))
       return stop_at(most_s);
   } else {
     sum_over_rings(plan, details);

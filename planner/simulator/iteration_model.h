@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "planner/simulator/compact_plan.h"
+#include "planner/simulator/gradient_sync.h"
 #include "planner/simulator/known_values.h"
 #include "planner/simulator/memory.h"
 #include "planner/simulator/mesh_replay.h"
@@ -43,6 +44,9 @@ struct IterationDetails {
   std::vector<double> backward_done_s, synced_s, stepping_s, after_s;
   // By layer group: end of its last backward; remaining gradient sync after that; gathering of weights.
   std::vector<double> group_start_s, group_sync_s, gather_s;
+  // What the rounds of sharded gradients add to a backward, and are done with at its end. [class of
+  // pipelines][stage or chunk]; empty without rounds.
+  std::vector<std::vector<double>> round_s;
 };
 
 // All inputs of the memory of a stage with one chunk.
@@ -96,6 +100,10 @@ class IterationModel {
   // Is the memory of every rank sufficient?
   bool fits(const CompactPlan& plan, const PlanClasses& classes);
   void set_times(const CompactPlan& plan, IterationDetails& details, Iteration& out) const;
+  // The sums of the plan's gradients, along rings or over a mesh.
+  void find_sums(const CompactPlan& plan, const IterationDetails& details);
+  // Adds the delays of microbatch_rounds.h to the times, if replicas share gradients.
+  void add_rounds(const CompactPlan& plan, IterationDetails& details);
   void play_pipelines(const CompactPlan& plan, bool with_events, IterationDetails& details, Iteration& out);
   // Sets the times after gradient sync, except the gathering of weights over rings.
   void set_after(const CompactPlan& plan, IterationDetails& details) const;
@@ -115,7 +123,8 @@ class IterationModel {
 
   StageKinds& kinds_;
   IterationDetails details_;
-  MeshSums sums_;
+  MeshSums sums_;                      // of the newest plan, or
+  std::vector<SyncTimes> ring_times_;  // by layer group
   std::vector<TimelineFloor> floors_;  // by class of pipelines
   KnownValues<bool> stage_fits_;
   std::vector<char> is_paid_;  // by node; all false between plans

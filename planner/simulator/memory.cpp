@@ -36,6 +36,75 @@ ChunkActivations activations_of(const ChunkMemoryInput& chunk) {
   return sum;
 }
 
+// Parameters on a rank. Of what its layers share with one another the rank has one.
+struct Held {
+  int64_t trained = 0, frozen = 0;
+  int64_t largest_layer = 0;
+  // What stays whole of sharded gradients, and of sharded weights: matrices that two layers share, and the
+  // largest two neighbouring layers.
+  int64_t whole_gradients = 0, whole_weights = 0;
+  int64_t tied = 0;
+};
+
+// The largest sum of two neighbours that are whole at once: one of them may be whole beside each neighbour.
+class TwoLayers {
+ public:
+  void add(int64_t size) {
+    largest_ = std::max(largest_, size);
+    second_ = std::max(second_, std::min(before_, size));
+    before_ = size;
+  }
+  int64_t sum() const { return largest_ + second_; }
+
+ private:
+  int64_t before_ = 0, largest_ = 0, second_ = 0;
+};
+
+Held held_by(const RankMemoryInput& input) {
+  Held held;
+  TwoLayers gradients, weights;
+  for (const ChunkMemoryInput& chunk : input.chunks)
+    for (const LayerSizes& layer : chunk.layers) {
+      const bool is_first = !chunk.has_previous && &layer == chunk.layers.data();
+      const int64_t tied = is_first ? input.tied_parameters : layer.tied_parameters;
+      held.trained += layer.parameters - (input.both_ends ? layer.tied_parameters : 0);
+      held.frozen += layer.frozen_parameters - (input.both_ends ? layer.tied_frozen_parameters : 0);
+      held.largest_layer = std::max(held.largest_layer, layer.parameters);
+      held.tied = std::max(held.tied, tied);
+      gradients.add(layer.parameters - tied);
+      weights.add(layer.parameters - tied + layer.frozen_parameters);
+    }
+  held.whole_gradients = std::min(gradients.sum() + held.tied, held.trained);
+  held.whole_weights = std::min(weights.sum() + held.tied, held.trained + held.frozen);
+  return held;
+}
+
+// What the states of the parameters need under the style, for each kind of state.
+void add_states(const RankMemoryInput& input, const Held& held, const FrameworkStyle& style,
+                Precision precision, MemoryBreakdown& memory) {
+  const Zero zero = input.replicas > 1 ? std::max(input.zero, style.zero) : Zero::none;
+  const auto shards = [&](Zero degree) { return zero >= degree ? static_cast<double>(input.replicas) : 1.0; };
+  const double moments =
+      style.moments_bytes_at(precision) + (input.average ? kind_of(precision).state_bytes : 0);
+  memory.master_bytes = product(held.trained, style.master_bytes_at(precision) / shards(Zero::optimizer));
+  memory.optimizer_bytes = product(held.trained, moments / shards(Zero::optimizer));
+
+  const double gradient = style.gradient_bytes_at(precision);
+  if (zero >= Zero::gradients) {
+    memory.gradients_bytes = product(held.trained - held.tied, gradient / shards(zero)) +
+                             product(held.whole_gradients, gradient + style.gradient_copy_bytes);
+  } else {
+    memory.gradients_bytes = product(held.trained, gradient + style.gradient_copy_bytes);
+  }
+  if (!input.chunks.empty() && !input.chunks[0].has_previous && !input.chunks[0].layers.empty())
+    memory.gradients_bytes += product(input.chunks[0].layers[0].parameters, style.embedding_gradient_bytes);
+
+  const double weight = style.weight_bytes(precision);
+  memory.frozen_bytes = product(held.frozen, weight / shards(Zero::parameters));
+  memory.weights_bytes = product(held.trained, weight / shards(Zero::parameters)) + memory.frozen_bytes;
+  if (zero >= Zero::parameters) memory.weights_bytes += product(held.whole_weights, weight);
+}
+
 // What the style says of gathered inputs, over all blocks and microbatches in flight.
 int64_t gathered_input_bytes(const RankMemoryInput& input, const FrameworkStyle& style, Precision precision) {
   double blocks = 0;
@@ -57,14 +126,9 @@ int in_flight(int stage, int stages, int microbatches) {
 MemoryBreakdown rank_memory(const RankMemoryInput& input, const FrameworkStyle& style, Precision precision) {
   const int64_t element = element_bytes(precision);
   MemoryBreakdown memory;
-  int64_t parameters = 0, frozen = 0, largest_layer = 0, persistent = 0, above = 0;
+  int64_t persistent = 0, above = 0;
   for (const ChunkMemoryInput& chunk : input.chunks) {
-    for (const LayerSizes& layer : chunk.layers) {
-      parameters += layer.parameters - (input.both_ends ? layer.tied_parameters : 0);
-      frozen += layer.frozen_parameters - (input.both_ends ? layer.tied_frozen_parameters : 0);
-      largest_layer = std::max(largest_layer, layer.parameters);
-      persistent = std::max(persistent, layer.persistent_bytes);
-    }
+    for (const LayerSizes& layer : chunk.layers) persistent = std::max(persistent, layer.persistent_bytes);
     const ChunkActivations activations = activations_of(chunk);
     const double slack = 1 + (input.shape.tp > 1 ? style.activation_slack_tp : style.activation_slack);
     memory.activations_bytes +=
@@ -81,27 +145,17 @@ MemoryBreakdown rank_memory(const RankMemoryInput& input, const FrameworkStyle& 
       memory.communication_bytes +=
           product(chunk.layers.back().output_elements, style.message_buffers * message_bytes);
   }
-  const bool data_parallel = input.replicas > 1;
-  const double shards =
-      data_parallel && shards_optimizer(std::max(input.zero, style.zero)) ? input.replicas : 1;
-  const double gradient = style.gradient_bytes_at(precision);
-  const double moments =
-      style.moments_bytes_at(precision) + (input.average ? kind_of(precision).state_bytes : 0);
-  memory.frozen_bytes = product(frozen, style.weight_bytes(precision));
-  memory.weights_bytes = product(parameters, style.weight_bytes(precision)) + memory.frozen_bytes;
-  memory.gradients_bytes = product(parameters, gradient + style.gradient_copy_bytes);
-  if (!input.chunks.empty() && !input.chunks[0].has_previous && !input.chunks[0].layers.empty())
-    memory.gradients_bytes += product(input.chunks[0].layers[0].parameters, style.embedding_gradient_bytes);
-  memory.master_bytes = product(parameters, style.master_bytes_at(precision) / shards);
-  memory.optimizer_bytes = product(parameters, moments / shards);
+  const Held held = held_by(input);
+  add_states(input, held, style, precision, memory);
   memory.workspace_bytes = product(above, input.microbatch);
   if (input.microbatches > 1) memory.workspace_bytes += product(persistent, input.microbatch);
   memory.communication_bytes += product(
       input.gathered_elements, style.gather_buffers * static_cast<double>(input.microbatch * element));
-  if (data_parallel && style.sync_buffer) {
+  if (input.replicas > 1 && style.sync_buffer) {
     // Pieces of whole layers up to the size of a bucket; one at least.
-    const double largest = static_cast<double>(largest_layer) * gradient;
-    const double all = static_cast<double>(parameters) * gradient;
+    const double gradient = style.gradient_bytes_at(precision);
+    const double largest = static_cast<double>(held.largest_layer) * gradient;
+    const double all = static_cast<double>(held.trained) * gradient;
     memory.communication_bytes +=
         product(style.sync_copies, std::min(all, static_cast<double>(style.sync_bucket_bytes) +
                                                      (style.sync_whole_layers ? largest : 0)));

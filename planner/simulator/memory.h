@@ -26,12 +26,13 @@ struct ChunkMemoryInput {
 
 struct RankMemoryInput {
   std::vector<ChunkMemoryInput> chunks;
-  int microbatch = 1;      // sequences
-  int microbatches = 1;    // per iteration
-  int replicas = 1;        // number of replicas that reduce gradients
-  bool both_ends = false;  // the rank has the first and the last layer: tied parameters count once
-  Zero zero = Zero::none;  // what is sharded over the replicas
-  bool average = false;    // the optimizer keeps an average of the parameters (training.ema)
+  int microbatch = 1;           // sequences
+  int microbatches = 1;         // per iteration
+  int replicas = 1;             // number of replicas that reduce gradients
+  bool both_ends = false;       // the rank has the first and the last layer: tied parameters count once
+  Zero zero = Zero::none;       // what is sharded over the replicas
+  int64_t tied_parameters = 0;  // of the first layer, if the rank has it: shared with the last layer
+  bool average = false;         // the optimizer keeps an average of the parameters (training.ema)
   ReplicaShape shape;
   int token_shares = 1;  // ranks that share the tokens of an activation between the tensor-parallel regions
   int64_t base_bytes = 0;
@@ -42,6 +43,11 @@ struct RankMemoryInput {
 // The peak is in a backward: microbatches in flight hold the stored activations of each layer. Of the
 // microbatch whose backward runs, layers after the current one are already released, while the current one
 // needs its workspace (and, when recomputing, all of its activations).
+//
+// Where the replicas share gradients, a rank holds its part of the sums, and whole gradients of two
+// neighbouring layers: those that are summed and those that are computed (ZeRO-2; the trainer's
+// gradient_places()). Where they share parameters, too, it also has the weights of two layers: those that
+// compute and those that are gathered (ZeRO-3). Matrices that two layers share stay whole.
 MemoryBreakdown rank_memory(const RankMemoryInput& input, const FrameworkStyle& style, Precision precision);
 
 }  // namespace sailor

@@ -238,7 +238,9 @@ void find_mesh_sums(const CompactPlan& plan, const PlanClasses& classes,
     sums.alone_s[g] = sum.alone_s(whole);
     sums.processor_s[g] = whole.processor_s;
 
-    const double enough = static_cast<double>(context.framework.sync_bucket_bytes) * sum.shares();
+    const bool by_layer = std::max(plan.zero, context.framework.zero) >= Zero::gradients;
+    const double enough =
+        by_layer ? 0 : static_cast<double>(context.framework.sync_bucket_bytes) * sum.shares();
     size_t num_known = 0;
     for (int layer = group.end_layer; layer > group.first_layer;) {
       const int end = layer--;

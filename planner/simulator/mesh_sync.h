@@ -46,8 +46,8 @@ struct MeshSums {
 };
 
 // Buckets take layers until they have the style's sync_bucket_bytes (of one TP rank's share), like those of
-// the trainer (trainer/parallel/gradient_buckets.h). None for a single pipeline. Fills `sums`, whose memory
-// is reused.
+// the trainer (trainer/parallel/gradient_buckets.h); with sharded gradients every layer is one. None for a
+// single pipeline. Fills `sums`, whose memory is reused.
 void find_mesh_sums(const CompactPlan& plan, const PlanClasses& classes,
                     const std::vector<LayerGroup>& groups, StageKinds& kinds, MeshSums& sums);
 

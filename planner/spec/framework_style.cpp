@@ -89,6 +89,7 @@ const std::map<std::string, Read>& keys_of_execution() {
       {"moments_bytes", number(&S::moments_bytes)},
       {"zero1",
        [](S& style, const Field& field) { style.zero = field.boolean() ? Zero::optimizer : Zero::none; }},
+      {"zero", [](S& style, const Field& field) { style.zero = read_zero(field); }},
       {"tied_head_copy", flag(&S::tied_head_copy)},
       {"change_moves_state", flag(&S::change_moves_state)},
       {"attention", word(&S::attention, {"fused", "unfused"})},

@@ -65,7 +65,7 @@ struct FrameworkStyle {
   double embedding_gradient_bytes = 0;
   double master_bytes = 4;     // of 16-bit weights; wider ones have no master copies
   double moments_bytes = 8;    // both moments together
-  Zero zero = Zero::none;      // what is sharded over the replicas for every plan; `zero1: true` in the file
+  Zero zero = Zero::none;      // what is sharded over the replicas for every plan; `zero1: true` is one
   bool tied_head_copy = true;  // tied embeddings: a head on another stage keeps its own copy
   // In a change of an elastic job's plan the old state moves to host memory, out of the way of the new one.
   bool change_moves_state = false;

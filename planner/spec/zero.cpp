@@ -25,11 +25,7 @@ std::string short_name(Zero zero) {
 }
 
 Zero read_zero(const Field& field) {
-  const Zero zero = static_cast<Zero>(field.choice(zero_names()));
-  if (zero > Zero::gradients)
-    field.fail(fmt::format("{} is not supported yet by planner and trainer: use none, optimizer or gradients",
-                           to_string(zero)));
-  return zero;
+  return static_cast<Zero>(field.choice(zero_names()));
 }
 
 }  // namespace sailor

@@ -34,7 +34,7 @@ Found find(const Scenario& scenario, const Inputs& inputs, const GainOptions& op
   found.value =
       scenario.objective == Expense::cost ? best.prediction.usd_per_iteration() : best.prediction.iteration_s;
   found.plan = summary(best.plan);
-  if (shards_optimizer(best.plan.zero)) found.plan += ", zero1";
+  if (best.plan.zero != Zero::none) found.plan += ", " + short_name(best.plan.zero);
   int recomputing = 0;
   for (const PlanPipeline& pipeline : best.plan.pipelines)
     for (const PlanStage& stage : pipeline.stages) recomputing += stage.recompute != Recompute::none;

@@ -4,6 +4,10 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
+
+#include "planner/plan/features.h"
+#include "planner/plan/validate.h"
 
 namespace sailor::closed_loop {
 namespace {
@@ -89,6 +93,51 @@ void place(Plan& plan) {
   }
 }
 
+// May groups of GPUs have two chunks of the model each?
+bool can_interleave(const Plan& plan, int layers) {
+  return std::all_of(plan.pipelines.begin(), plan.pipelines.end(), [&](const PlanPipeline& pipeline) {
+    const auto groups = static_cast<int>(pipeline.stages.size());
+    return groups > 1 && 2 * groups <= layers && pipeline.microbatches >= groups;
+  });
+}
+
+// Two chunks for every group; all cut alike if the pipelines have as many groups. Microbatches go in rounds
+// of as many as there are groups.
+void interleave(Random& random, Plan& plan, int layers) {
+  plan.interleave = 2;
+  plan.global_batch = 0;
+  for (PlanPipeline& pipeline : plan.pipelines) {
+    const size_t groups = pipeline.stages.size();
+    pipeline.stages.insert(pipeline.stages.end(), pipeline.stages.begin(), pipeline.stages.end());
+    const std::vector<PlanStage>& first = plan.pipelines.front().stages;
+    const std::vector<int> cut = uneven_shares(random, layers, static_cast<int>(2 * groups), 1);
+    int layer = 0;
+    for (size_t i = 0; i < pipeline.stages.size(); ++i) {
+      pipeline.stages[i].first_layer = layer;
+      pipeline.stages[i].end_layer = layer += cut[i];
+      if (&pipeline == &plan.pipelines.front() || first.size() != pipeline.stages.size()) continue;
+      pipeline.stages[i].first_layer = first[i].first_layer;
+      pipeline.stages[i].end_layer = first[i].end_layer;
+    }
+    pipeline.microbatches -= pipeline.microbatches % static_cast<int>(groups);
+    plan.global_batch += int64_t{pipeline.microbatches} * plan.microbatch;
+  }
+}
+
+// Features beyond unlike cuts and shares, about every other one that the plan can have.
+void draw_features(Random& random, Plan& plan, int layers) {
+  if (between(random, 0, 2) == 0 && can_interleave(plan, layers)) interleave(random, plan, layers);
+  const std::span<const Zero> degrees =
+      zero_degrees(all_plan_features(), static_cast<int>(plan.pipelines.size()));
+  plan.zero = degrees[static_cast<size_t>(between(random, 0, static_cast<int>(degrees.size()) - 1))];
+  if (!can_sum_in_one_order(plan)) plan.zero = Zero::optimizer;
+  if (between(random, 0, 1) == 0) plan.sequence_parallel = has_tensor_parallelism(plan);
+  const int recomputing = between(random, 0, 3);  // of four stages
+  for (PlanPipeline& pipeline : plan.pipelines)
+    for (PlanStage& stage : pipeline.stages)
+      if (between(random, 1, 4) <= recomputing - 1) stage.recompute = Recompute::full;
+}
+
 }  // namespace
 
 Model draw_model(Random& random, bool emulated, const Limits& limits) {
@@ -151,6 +200,7 @@ Plan draw_plan(Random& random, const Model& model, const Limits& limits, int ind
     plan.pipelines.push_back(pipeline);
   }
   if (limits.placed) place(plan);
+  if (limits.features) draw_features(random, plan, model.job.model.num_all_layers());
   return plan;
 }
 

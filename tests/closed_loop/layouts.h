@@ -20,6 +20,7 @@ struct Limits {
   std::vector<std::string> gpu_types;  // chosen randomly per stage
   TpLayout layout{};                   // of every plan; empty: random
   bool placed = false;                 // place stages on nodes of up to four GPUs, which share an interface
+  bool features = false;               // interleaving, ZeRO, split tokens and recomputation
 };
 
 // A model that several plans share, so that it is profiled once.

@@ -25,6 +25,7 @@
 #include <optional>
 #include <thread>
 
+#include "planner/plan/feature_text.h"
 #include "planner/plan/validate.h"
 #include "planner/profile/profile_set.h"
 #include "planner/simulator/simulate.h"
@@ -45,7 +46,7 @@ constexpr int kRealRuns = 2;  // of a plan, with a profile before, between and a
 struct Options {
   uint64_t seed = 1;
   int count = 8;
-  bool emulate = false;
+  bool emulate = false, features = true;
   int max_ranks = 0;  // 0: the cores of this machine, or 32 with emulation
   int steps = 0;
   double profile_s = 0;
@@ -154,12 +155,13 @@ int run(Options options) {
   limits.gpu_types =
       options.emulate ? std::vector<std::string>{"fast", "middle", "slow"} : std::vector<std::string>{"cpu"};
   limits.placed = options.emulate;
+  limits.features = options.features;
   if (!options.layout.empty()) limits.layout = parse_layout(options.layout);
   const int steps = options.steps > 0 ? options.steps : options.emulate ? 6 : 10;
 
   fmt::print(
       "# seed {}{}\nlayout,ranks,pred_s,meas_s,err_pct,pred_peak_bytes,meas_peak_bytes,tries,"
-      "others_pct\n",
+      "others_pct,features\n",
       options.seed, options.emulate ? ", emulated devices and links" : ", real computation");
   Random random = options.seed * 1000003;
   Site site(options.directory, options.emulate ? limits.max_ranks : 0);
@@ -182,9 +184,9 @@ int run(Options options) {
       continue;
     }
     const double error_pct = row.error_pct();
-    fmt::print("\"{}\",{},{:.5f},{:.5f},{:.2f},{:.0f},{},{},{:.0f}\n", layout_text(plan), num_ranks(plan),
+    fmt::print("\"{}\",{},{:.5f},{:.5f},{:.2f},{:.0f},{},{},{:.0f},{}\n", layout_text(plan), num_ranks(plan),
                row.predicted_s(), row.measured.iteration_s, error_pct, row.predicted_bytes(),
-               row.measured.peak_bytes, row.tries, 100 * row.others_share);
+               row.measured.peak_bytes, row.tries, 100 * row.others_share, feature_text(plan));
     std::fflush(stdout);
     if (row.predictions.size() > 1) {
       std::vector<double> each_s;
@@ -215,6 +217,9 @@ int run(int argc, char** argv) {
   app.add_option("--seed", options.seed, "seed of models and plans");
   app.add_option("--count", options.count, "number of plans")->check(CLI::PositiveNumber);
   app.add_option("--emulate", options.emulate, "on: emulated devices and links; off: real computation")
+      ->transform(CLI::CheckedTransformer(switches));
+  app.add_option("--features", options.features,
+                 "on: plans may have interleaving, ZeRO, split tokens and recomputation (default: on)")
       ->transform(CLI::CheckedTransformer(switches));
   app.add_option("--max-ranks", options.max_ranks, "most ranks of a plan (default: cores, or 32 emulated)")
       ->check(CLI::Range(1, 64));

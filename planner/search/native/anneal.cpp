@@ -33,14 +33,14 @@ class Annealing {
         if (!(by_speed ? cut_by_speed(space_, of, c) : cut_layers(scorer_, of, c, choose))) return false;
       return true;
     };
-    if (!cut()) {
-      // What memory refuses may do with sharded states.
-      const std::span<const Zero> degrees = zero_degrees(offered_, of.pipelines());
-      if (of.zero >= degrees.back()) return false;
-      of.zero = degrees.back();
-      if (!cut()) return false;
+    if (cut()) return share_batch(space_, of);
+    // What memory refuses may do with sharded states.
+    for (const Zero zero : zero_degrees(offered_, of.pipelines())) {
+      if (zero <= of.zero) continue;
+      of.zero = zero;
+      if (cut()) return share_batch(space_, of);
     }
-    return share_batch(space_, of);
+    return false;
   }
 
   double part() { return static_cast<double>(random_() >> 11) * 0x1p-53; }
@@ -70,7 +70,8 @@ class Annealing {
         }
         if (const std::span<const Zero> degrees = zero_degrees(offered_, of.pipelines());
             degrees.size() > 1) {
-          of.zero = of.zero == degrees.back() ? degrees.front() : degrees.back();
+          const size_t by = degrees.size() == 2 ? 1 : 1 + drawn(degrees.size() - 1);
+          of.zero = degrees[(static_cast<size_t>(of.zero) + by) % degrees.size()];
           return true;
         }
         return false;

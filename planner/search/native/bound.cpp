@@ -237,7 +237,7 @@ class Cells {
   // Of plans of a kind, if one is given.
   Bound least(const PlanKind* kind = nullptr) {
     Bound out{kNever, kNever};
-    if (!list(out)) return {0, 0};
+    if (!list(kind, out)) return {0, 0};
     if (kind != nullptr)
       std::erase_if(cells_, [&](const Cell& cell) {
         return cell.microbatch != kind->microbatch || cell.pipelines != kind->pipelines ||
@@ -262,15 +262,18 @@ class Cells {
  private:
   bool spent() { return steps_ >= most_steps_ || deadline_.expired(); }
 
-  // False when the time is over.
-  bool list(Bound& out) {
+  // False when the time is over. Plans that share gradients take no less time than those that share optimizer
+  // states only: where no kind is asked for, their cells are for both.
+  bool list(const PlanKind* kind, Bound& out) {
     const bool has_interleave = offered_.contains(PlanFeature::interleave);
     for (size_t z = 0; z < cases_.size(); ++z)
       for (const int microbatch : space_.microbatches) {
         const int most = static_cast<int>(std::min<int64_t>(space_.gpus(), microbatches(microbatch)));
         for (int pipelines = 1; pipelines <= most; ++pipelines) {
           if (deadline_.expired()) return false;
-          for (const Zero zero : zero_degrees(offered_, pipelines)) {
+          const std::span<const Zero> degrees = zero_degrees(offered_, pipelines);
+          for (const Zero zero : degrees) {
+            if (kind == nullptr && zero != degrees.front() && zero != degrees.back()) continue;
             Cell cell{0, static_cast<int>(z), microbatch, pipelines, pipelines, zero, false};
             const AreaBound& bound = area(cell);
             if (!bound.holds(pipelines)) continue;

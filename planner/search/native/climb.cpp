@@ -63,12 +63,15 @@ class Climb {
   }
   // What memory refuses may do with sharded states.
   bool with_sharding(PlanTemplate& next) {
-    const std::span<const Zero> degrees = zero_degrees(offered_, next.pipelines());
-    if (next.zero >= degrees.back()) return false;
-    next.zero = degrees.back();
-    for (size_t c = 0; c < next.classes.size(); ++c)
-      if (!cut_layers(scorer_, next, c, offers(PlanFeature::recompute))) return false;
-    return share_batch(space_, next) && take(next);
+    for (const Zero zero : zero_degrees(offered_, next.pipelines())) {
+      if (zero <= next.zero) continue;
+      next.zero = zero;
+      bool cut = true;
+      for (size_t c = 0; c < next.classes.size() && cut; ++c)
+        cut = cut_layers(scorer_, next, c, offers(PlanFeature::recompute));
+      if (cut) return share_batch(space_, next) && take(next);
+    }
+    return false;
   }
 
   bool blocks() {

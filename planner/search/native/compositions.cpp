@@ -10,7 +10,7 @@ constexpr double kLayersRounding = 1e-9;
 
 class Composing {
  public:
-  Composing(Estimates& estimates, const std::vector<int>& pools, const TemplateShape& of, bool sharded,
+  Composing(Estimates& estimates, const std::vector<int>& pools, const TemplateShape& of, Zero zero,
             const CompositionOptions& options)
       : space_(estimates.space()), of_(of), layers_(space_.layers()) {
     for (const int p : pools) {
@@ -27,7 +27,7 @@ class Composing {
         use.layer_s = estimates.layer_s(option, of.microbatch, of.recompute);
         const double model_layers = estimates.model_s(option, of.microbatch, of.recompute) / use.layer_s;
         wanted_ = std::max(wanted_, (model_layers - 0.5) / of.interleave);
-        const double layer_bytes = estimates.model_bytes(sharded ? of.pipelines : 1) / layers_;
+        const double layer_bytes = estimates.model_bytes(zero, of.pipelines) / layers_;
         use.most_layers = std::max(1.0, std::floor(options.memory * is.shape.gpus() *
                                                    static_cast<double>(space_.kinds[is.kind].capacity_bytes) /
                                                    layer_bytes / of.interleave));
@@ -124,10 +124,10 @@ class Composing {
 }  // namespace
 
 std::vector<TemplateShape> compositions(Estimates& estimates, const std::vector<int>& pools,
-                                        const TemplateShape& of, bool sharded, double most_s,
+                                        const TemplateShape& of, Zero zero, double most_s,
                                         const CompositionOptions& options) {
   std::vector<TemplateShape> out;
-  Composing composing(estimates, pools, of, sharded, options);
+  Composing composing(estimates, pools, of, zero, options);
   if (!composing.possible()) return out;
   double low_s = 0, high_s = std::min(most_s, composing.longest_layer_s() * (composing.wanted() + 1));
   if (!composing.compose(high_s)) return out;

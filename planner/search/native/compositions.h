@@ -17,9 +17,9 @@ struct CompositionOptions {
 
 // Shapes of `of.pipelines` pipelines over some of the pools, in that order, for the microbatch size, chunks
 // and recomputation of `of`; without estimates. Empty if the pools cannot hold the model, or only with stages
-// that take `most_s` or longer for a microbatch. `sharded`: optimizer states may be sharded.
+// that take `most_s` or longer for a microbatch. `zero`: the most that replicas may share.
 std::vector<TemplateShape> compositions(Estimates& estimates, const std::vector<int>& pools,
-                                        const TemplateShape& of, bool sharded, double most_s,
+                                        const TemplateShape& of, Zero zero, double most_s,
                                         const CompositionOptions& options);
 
 }  // namespace sailor::native

@@ -189,11 +189,13 @@ void GroupWays::find_needs(const ZoneRates& rates) {
   const int layers = space_.layers();
   const FrameworkStyle& style = space_.context.framework;
   const Precision precision = space_.context.precision;
-  const bool sharded = shards_optimizer(std::max(question_.zero, style.zero));
+  const Zero zero = std::max(question_.zero, style.zero);
+  const bool sharded = shards_optimizer(zero), gathers_after = sharded && zero < Zero::parameters;
   const double shards = sharded ? question_.most_replicas : 1;
   phases = sharded ? 1 : 2;
-  gathered =
-      question_.replicas > 1 && sharded ? style.weight_bytes(precision) / style.sync_bytes_at(precision) : 0;
+  gathered = question_.replicas > 1 && gathers_after
+                 ? style.weight_bytes(precision) / style.sync_bytes_at(precision)
+                 : 0;
   const auto for_each_layer = [&](const auto& visit) {
     for (int layer = 0; layer < layers; ++layer)
       visit(layer == 0 ? kFirst : layer + 1 == layers ? kLast : kBlock, layer);
@@ -309,6 +311,10 @@ bool GroupWays::fits(const GroupWay& way, int first, int end, int in_flight) con
   const bool sharded = shards_optimizer(std::max(question_.zero, space_.context.framework.zero));
   stage.replicas = sharded ? question_.most_replicas : question_.replicas;
   stage.zero = question_.zero;
+  if (model_.fits(stage)) return true;
+  // Of a few layers sharded gradients need more, with whole ones of two layers beside the sums.
+  if (question_.zero != Zero::gradients) return false;
+  stage.zero = Zero::optimizer;
   return model_.fits(stage);
 }
 

@@ -85,9 +85,9 @@ class GroupWays {
  public:
   struct Question {
     int microbatch = 1;
-    int replicas = 1;       // minimum number of replicas
-    int most_replicas = 1;  // maximum number of replicas
-    Zero zero = Zero::none;
+    int replicas = 1;             // minimum number of replicas
+    int most_replicas = 1;        // maximum number of replicas
+    Zero zero = Zero::none;       // or less, if that needs less memory
     bool recompute = false;       // may stages recompute?
     std::set<std::string> zones;  // zones of usable GPUs
   };

@@ -24,7 +24,8 @@
 namespace sailor::native {
 namespace {
 
-constexpr int kSplitCandidates = 2;  // of a search near known plans
+constexpr double kIdleSaving = 1.005;  // a plan without it that is no slower than this is preferred
+constexpr int kSavingCandidates = 2;   // of a search near known plans
 
 struct Effort {
   // Searches on small clusters are the most frequent, and should be instantaneous. The less effort, the
@@ -58,8 +59,9 @@ struct Effort {
   // All parts of the search included; on slower machines the time limit ends them.
   double steps_per_s = 1e8;
   double from_previous = 0.25;  // part of the effort that replanning adds
-  // Parts of it, of the best plans with split tokens: of their search, and for other frameworks.
-  double from_whole = 0.15, uniform_split = 0.5;
+  // Parts of it, of the search of savings: near other plans, and for other frameworks.
+  double from_others = 0.1, uniform_saving = 0.5;
+  FewGpusOptions few_split{.sequences = 0.3, .pairs = 0.5};
   size_t listed = 4;                           // templates for a plan to show: some are the same plan
   PlacementOptions placing{.steps = 100'000};  // where that is of many plans
   double climbed = 1.4;                        // no further from the best than this factor
@@ -81,8 +83,16 @@ PlanFeatures offered(const PlanOptions& options, const FrameworkStyle& framework
   if (!framework.may_recompute) out.erase(PlanFeature::recompute);
   if (!framework.may_interleave) out.erase(PlanFeature::interleave);
   if (!framework.may_shard_optimizer) out.erase(PlanFeature::zero1);
+  if (framework.uniform_plans || !framework.may_shard_optimizer) out.erase(PlanFeature::zero2);
   return out;
 }
+
+// Features that take time, and gain some only with the memory that they save: searches of their own, near the
+// best plans without, offer them.
+struct Savings {
+  TokenSplit split = TokenSplit::none;
+  bool gradients = false;  // may replicas share them?
+};
 
 // May a stage have a TP group whose ranks split tokens?
 bool may_split_tokens(const PlanningContext& context, const Resources& resources,
@@ -98,18 +108,18 @@ enum class Extent {
   previous,  // from previous plans only
 };
 
-// Of plans without split tokens, or of those with them.
 class NativeSearch {
  public:
   NativeSearch(const PlanningContext& context, const PlanOptions& options, Extent extent,
-               TokenSplit split = TokenSplit::none)
+               const Savings& savings = {})
       : context_(context),
         options_(options),
         extent_(extent),
-        offered_(offered(options, context.framework)),
+        all_offered_(offered(options, context.framework)),
+        offered_(savings.gradients ? all_offered_ : without(all_offered_, PlanFeature::zero2)),
         deadline_(options.time_limit_s, options.stop),
         resources_(usable_resources(context, options, result_.rejected)),
-        space_(context, resources_, split),
+        space_(context, resources_, savings.split),
         scorer_(space_, goal_of(context.job), steps(), deadline_) {}
 
   SearchResult run() {
@@ -123,12 +133,23 @@ class NativeSearch {
     return std::move(result_);
   }
 
-  bool may_split() const { return may_split_tokens(context_, resources_, offered_); }
+  Savings possible_savings() const {
+    const bool several = space_.gpus() > 1;
+    return {may_split() ? TokenSplit::all : TokenSplit::none,
+            several && all_offered_.contains(PlanFeature::zero2)};
+  }
 
   // On a current machine.
   double effort_s() const { return static_cast<double>(steps()) / effort_.steps_per_s; }
 
  private:
+  static PlanFeatures without(PlanFeatures features, PlanFeature feature) {
+    features.erase(feature);
+    return features;
+  }
+
+  bool may_split() const { return may_split_tokens(context_, resources_, offered_); }
+
   const Effort::Size& size() const {
     const Effort::Size* size = effort_.sizes;
     while (space_.gpus() > size->gpus) ++size;
@@ -157,6 +178,9 @@ class NativeSearch {
           previous_->score(of);
         }
       }
+    // Other stages may be better with split tokens.
+    if (size().few && space_.split == TokenSplit::all)
+      score_few_gpus(*previous_, offered_, effort_.few_split);
     for (auto& [value, of] : previous_->ranked(2)) climb(*previous_, offered_, of, value);
     std::mt19937_64 random(1);
     for (auto& [value, of] : previous_->ranked(1)) {
@@ -229,11 +253,11 @@ class NativeSearch {
     double known_s = kNever;
     for (const Candidate& candidate : result_.candidates)
       known_s = std::min(known_s, candidate.prediction.iteration_s);
-    Bound bound = least_possible(space_, offered_, known_s, deadline_);
+    Bound bound = least_possible(space_, all_offered_, known_s, deadline_);
     if (may_split()) {
       const Space split(context_, resources_, TokenSplit::all);
       // What is found is below what is known, by up to 1 %.
-      const Bound of_split = least_possible(split, offered_, 1.02 * bound.iteration_s, deadline_);
+      const Bound of_split = least_possible(split, all_offered_, 1.02 * bound.iteration_s, deadline_);
       bound.iteration_s = std::min(bound.iteration_s, of_split.iteration_s);
       bound.charge = std::min(bound.charge, of_split.charge);
     }
@@ -297,7 +321,7 @@ class NativeSearch {
   const PlanningContext& context_;
   const PlanOptions& options_;
   const Extent extent_;
-  const PlanFeatures offered_;
+  const PlanFeatures all_offered_, offered_;  // also by the search of savings; here
   const Effort effort_;
   Deadline deadline_;
   SearchResult result_;
@@ -335,44 +359,93 @@ void search_used_nodes(const PlanningContext& context, PlanOptions options, doub
   result.stats += again.stats;
 }
 
-// Plans with split tokens: near the best ones without, or, where there are none, all of them. A plan without
-// is never lost to one that is not better.
-void search_split(const PlanningContext& context, PlanOptions options, SearchResult& result) {
+// The plan without savings that gain next to nothing.
+Candidate without_idle_savings(const PlanningContext& context, Candidate candidate) {
+  const Goal goal = goal_of(context.job);
+  const double most = kIdleSaving * goal.value(candidate.prediction.figures());
+  const auto take = [&](Plan plan) {
+    Prediction prediction = simulate(context, plan, CostModel::native);
+    if (prediction.fits && goal.value(prediction.figures()) <= most)
+      candidate = {std::move(plan), std::move(prediction)};
+  };
+  if (candidate.plan.sequence_parallel) {
+    Plan whole = candidate.plan;
+    whole.sequence_parallel = false;
+    take(std::move(whole));
+  }
+  if (candidate.plan.zero >= Zero::gradients) {
+    Plan summed = candidate.plan;
+    summed.zero = Zero::optimizer;
+    take(std::move(summed));
+  }
+  return candidate;
+}
+
+// Plans with these savings: near the best ones that are known, or, where there are none, all of them. Returns
+// whether there is a better plan now; none is lost to one that is not better.
+bool search_savings_once(const PlanningContext& context, PlanOptions options, const Savings& savings,
+                         SearchResult& result) {
   const bool found = result.status == SearchStatus::found;
   const int wanted = options.top_k;
   options.time_limit_s -= result.stats.search_s;
-  if (options.time_limit_s <= 0) return;
+  if (options.time_limit_s <= 0) return false;
   if (found) {
     const Effort effort;
     const double part =
-        context.framework.uniform_plans ? effort.uniform_split : effort.from_whole / effort.from_previous;
+        context.framework.uniform_plans ? effort.uniform_saving : effort.from_others / effort.from_previous;
     options.effort *= part;
     options.effort_limit_s *= part;
-    std::erase_if(options.previous, [](const Plan& plan) { return !plan.sequence_parallel; });
-    options.previous.push_back(result.candidates[0].plan);
-    for (size_t i = 1; i < result.candidates.size(); ++i)
-      if (has_tensor_parallelism(result.candidates[i].plan))
+    const auto may_start = [&](const Plan& plan) {
+      return savings.gradients || has_tensor_parallelism(plan);
+    };
+    std::erase_if(options.previous,
+                  [&](const Plan& plan) { return !plan.sequence_parallel && plan.zero < Zero::gradients; });
+    for (size_t i = 0; i < result.candidates.size(); ++i)
+      if (i == 0 || may_start(result.candidates[i].plan))
         options.previous.push_back(result.candidates[i].plan);
-    options.top_k = std::min(options.top_k, kSplitCandidates);
+    options.top_k = std::min(options.top_k, kSavingCandidates);
   }
-  SearchResult split =
-      NativeSearch(context, options, found ? Extent::previous : Extent::complete, TokenSplit::all).run();
-  result.stats += split.stats;
-  if (split.status != SearchStatus::found) return;
+  SearchResult saving =
+      NativeSearch(context, options, found ? Extent::previous : Extent::complete, savings).run();
+  result.stats += saving.stats;
+  if (saving.status != SearchStatus::found) return false;
   if (!found) {
-    result.status = split.status;
+    result.status = saving.status;
     result.reason.clear();
   }
-  add_candidates(result, std::move(split.candidates), goal_of(context.job), wanted);
+  for (Candidate& candidate : saving.candidates)
+    candidate = without_idle_savings(context, std::move(candidate));
+  const Goal goal = goal_of(context.job);
+  const auto best = [&] {
+    return result.candidates.empty() ? kNever : goal.value(result.candidates[0].prediction.figures());
+  };
+  const double before = best();
+  add_candidates(result, std::move(saving.candidates), goal, wanted);
+  return best() < before;
+}
+
+// Each saving alone, so that no other one makes it worse; where one of them gains, both together. Where there
+// is no plan, both at once.
+void search_savings(const PlanningContext& context, const PlanOptions& options, const Savings& possible,
+                    SearchResult& result) {
+  const bool splits = possible.split == TokenSplit::all;
+  if (!splits && !possible.gradients) return;
+  if (result.status != SearchStatus::found || splits != possible.gradients) {
+    search_savings_once(context, options, possible, result);
+    return;
+  }
+  bool gains = search_savings_once(context, options, {TokenSplit::all, false}, result);
+  gains = search_savings_once(context, options, {TokenSplit::none, true}, result) || gains;
+  if (gains) search_savings_once(context, options, possible, result);
 }
 
 }  // namespace
 
 SearchResult search(const PlanningContext& context, const PlanOptions& options) {
-  NativeSearch whole(context, options, Extent::bounded);
-  SearchResult result = whole.run();
-  if (result.status == SearchStatus::found) search_used_nodes(context, options, whole.effort_s(), result);
-  if (whole.may_split()) search_split(context, options, result);
+  NativeSearch first(context, options, Extent::bounded);
+  SearchResult result = first.run();
+  if (result.status == SearchStatus::found) search_used_nodes(context, options, first.effort_s(), result);
+  search_savings(context, options, first.possible_savings(), result);
   if (result.status == SearchStatus::found) fill_in_predictions(result);
   return result;
 }

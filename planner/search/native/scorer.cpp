@@ -21,6 +21,17 @@ uint64_t structure_of(const PlanTemplate& of) {
   return hash_of(same);
 }
 
+// Interleaved chunks whose gradients are sharded are cut alike (check_plan()).
+bool has_rounds_in_one_order(const PlanTemplate& of) {
+  if (of.interleave == 1 || of.zero < Zero::gradients) return true;
+  const std::vector<TemplateStage>& first = of.classes.front().stages;
+  return std::all_of(of.classes.begin(), of.classes.end(), [&](const TemplateClass& pipelines) {
+    return std::equal(
+        first.begin(), first.end(), pipelines.stages.begin(), pipelines.stages.end(),
+        [](const TemplateStage& a, const TemplateStage& b) { return a.end_layer == b.end_layer; });
+  });
+}
+
 // Further from the limits than any value within them.
 constexpr double kBeyond = 1e15, kBeyondMemory = 1e30;
 
@@ -46,6 +57,10 @@ double Scorer::score(const PlanTemplate& of, double most) {
 double Scorer::compute(const PlanTemplate& of, double most, bool& exact) {
   ++scored_;
   own_steps_ += 300;
+  if (!has_rounds_in_one_order(of)) {
+    ++rejected["interleaved chunks cut differently"];
+    return kNever;
+  }
   // Beyond the user's limits values go on, so that a search finds back.
   double most_s = kNever;
   if (most < kBeyond && !goal_.limits_expenses()) {

@@ -94,7 +94,7 @@ void Seeds::add(TemplateShape shape, double most, std::vector<TemplateShape>& ou
   scorer_.count(16);
   if (shape.groups() * shape.interleave > space_.layers() || total < shape.pipelines) return;
   if (fits_into_zone(shape)) return;
-  if (!estimates_.may_fit(shape, offered_.contains(PlanFeature::zero1))) {
+  if (!estimates_.may_fit(shape, zero_degrees(offered_).back())) {
     ++scorer_.rejected["memory"];
     return;
   }
@@ -325,7 +325,7 @@ void Seeds::list_spans(const Pools& pools, std::vector<TemplateShape>& out) {
 void Seeds::list_compositions(const Pools& pools, std::vector<TemplateShape>& out) {
   int most = std::numeric_limits<int>::max();
   for (const int pool : pools) most = std::min(most, space_.pools[static_cast<size_t>(pool)].gpus);
-  const bool sharded = offered_.contains(PlanFeature::zero1);
+  const Zero zero = zero_degrees(offered_).back();
   for (const int size : space_.microbatches) {
     if (scorer_.spent()) return;
     const int64_t total = num_microbatches(space_.context.job.training.global_batch, size);
@@ -341,7 +341,7 @@ void Seeds::list_compositions(const Pools& pools, std::vector<TemplateShape>& ou
           scorer_.count(60);
           const double rounds = std::ceil(static_cast<double>(total) / pipelines);
           const double most_s = scorer_.most_iteration_s(options_.first_factor) / rounds / chunks;
-          for (const TemplateShape& shape : compositions(estimates_, pools, of, sharded, most_s, {}))
+          for (const TemplateShape& shape : compositions(estimates_, pools, of, zero, most_s, {}))
             if (is_linked(shape)) add(shape, options_.first_factor * scorer_.best(), out);
         }
   }
@@ -373,7 +373,7 @@ std::vector<TemplateShape> Seeds::shapes_for_mixing(int pool, int microbatch, do
         shape.pipelines = std::clamp(static_cast<int>(total), 1, room / stages);
         shape.parts[0] = {option, stages};
         shape.num_parts = 1;
-        if (!estimates_.may_fit(shape, offered_.contains(PlanFeature::zero1))) continue;
+        if (!estimates_.may_fit(shape, zero_degrees(offered_).back())) continue;
         shape.estimate =
             estimates_.iteration_s(shape, std::max(1.0, total / shape.pipelines), 2 * shape.pipelines);
         all.push_back(shape);

@@ -47,8 +47,8 @@ Estimates::Estimates(const Space& space) : space_(space) {
       static_cast<double>(space.kinds[any.kind].sizes->back().tied_parameters) * any.shape.parts();
   double frozen = -static_cast<double>(sizes.back().tied_frozen_parameters);
   for (const LayerSizes& layer : sizes) frozen += static_cast<double>(layer.frozen_parameters);
-  weight_bytes_ = at_least * (style.weight_bytes(precision) + style.gradient_bytes_at(precision)) +
-                  frozen * any.shape.parts() * style.weight_bytes(precision);
+  weight_bytes_ = (at_least + frozen * any.shape.parts()) * style.weight_bytes(precision);
+  gradient_bytes_ = at_least * style.gradient_bytes_at(precision);
   state_bytes_ = at_least * (style.master_bytes_at(precision) + style.moments_bytes_at(precision) +
                              (context.job.training.ema ? kind_of(precision).state_bytes : 0));
 }
@@ -72,14 +72,21 @@ const LinkCurve* Estimates::zone_link(const SpaceOption& option) const {
   return fastest;
 }
 
-bool Estimates::may_fit(const TemplateShape& shape, bool sharded) const {
+double Estimates::model_bytes(Zero zero, int replicas) const {
+  zero = std::max(zero, space_.context.framework.zero);
+  const auto held = [&](double bytes, Zero degree) { return zero >= degree ? bytes / replicas : bytes; };
+  return held(weight_bytes_, Zero::parameters) + held(gradient_bytes_, Zero::gradients) +
+         held(state_bytes_, Zero::optimizer);
+}
+
+bool Estimates::may_fit(const TemplateShape& shape, Zero zero) const {
   double capacity = 0;
   for (size_t i = 0; i < shape.num_parts; ++i) {
     const SpaceOption& option = space_.options[static_cast<size_t>(shape.parts[i].option)];
     capacity += static_cast<double>(shape.parts[i].groups) * option.shape.gpus() *
                 static_cast<double>(space_.kinds[option.kind].capacity_bytes);
   }
-  return weight_bytes_ + state_bytes_ / (sharded ? shape.pipelines : 1) <= capacity;
+  return model_bytes(zero, shape.pipelines) <= capacity;
 }
 
 const Estimates::Model& Estimates::model(int option, int microbatch, Recompute recompute) {

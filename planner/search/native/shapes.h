@@ -44,16 +44,16 @@ class Estimates {
   double layer_s(int option, int microbatch, Recompute recompute);  // of the median layer
   // Model replicas per second of all GPUs of a pool; 0 if none of its options can hold a stage.
   double speed(int pool);
-  // Weights, gradients and optimizer states of the model, the latter divided by `shards`.
-  double model_bytes(int shards) const { return weight_bytes_ + state_bytes_ / shards; }
+  // Weights, gradients and optimizer states of the model, of which this many replicas share `zero`.
+  double model_bytes(Zero zero, int replicas) const;
   const Space& space() const { return space_; }
 
   // An iteration with `microbatches` on each of the shape's pipelines; `replicas` in the whole plan.
   double iteration_s(const TemplateShape& shape, double microbatches, int replicas);
   double busy_per_s(const TemplateShape& shape) const;
-  // Is there memory for weights, gradients and optimizer states, ignoring everything else? `sharded`:
-  // optimizer states may be sharded.
-  bool may_fit(const TemplateShape& shape, bool sharded) const;
+  // Is there memory for weights, gradients and optimizer states, ignoring everything else? `zero`: the most
+  // that replicas may share.
+  bool may_fit(const TemplateShape& shape, Zero zero) const;
 
  private:
   struct Model {
@@ -74,12 +74,12 @@ class Estimates {
   const LinkCurve* zone_link(const SpaceOption& option) const;
 
   const Space& space_;
-  std::vector<Model> models_;                              // [option][microbatch][recompute]
-  std::vector<double> near_s_per_byte_, card_s_per_byte_;  // by option
-  std::vector<const LinkCurve*> zone_links_;               // by option
-  double weight_bytes_ = 0, state_bytes_ = 0;  // of a replica: weights with gradients; optimizer states
-  double sum_bytes_ = 0;                       // gradients of the whole model
-  double message_bytes_ = 0;                   // between stages, of a sample
+  std::vector<Model> models_;                                       // [option][microbatch][recompute]
+  std::vector<double> near_s_per_byte_, card_s_per_byte_;           // by option
+  std::vector<const LinkCurve*> zone_links_;                        // by option
+  double weight_bytes_ = 0, gradient_bytes_ = 0, state_bytes_ = 0;  // of a replica
+  double sum_bytes_ = 0;                                            // gradients of the whole model
+  double message_bytes_ = 0;                                        // between stages, of a sample
 };
 
 // The template of a shape with all of the batch, not cut yet.

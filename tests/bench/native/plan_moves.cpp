@@ -4,6 +4,7 @@
 #include <numeric>
 #include <set>
 
+#include "planner/plan/validate.h"
 #include "tests/bench/native/node_filler.h"
 #include "tests/bench/native/random_plan.h"
 
@@ -239,8 +240,9 @@ struct Mover {
   }
 
   bool change_zero() {
-    plan.zero = plan.zero == Zero::none ? Zero::optimizer : Zero::none;
-    return allowed.contains(PlanFeature::zero1);
+    const std::span<const Zero> degrees = zero_degrees(allowed);
+    plan.zero = degrees[(static_cast<size_t>(plan.zero) + 1) % degrees.size()];
+    return degrees.size() > 1;
   }
 
   bool change_token_split() {
@@ -305,7 +307,7 @@ struct Mover {
 std::optional<Plan> random_move(const PlanningContext& context, const PlanFeatures& allowed, const Plan& plan,
                                 Random& random) {
   Mover mover{context, allowed, plan, random};
-  if (!mover.move()) return std::nullopt;
+  if (!mover.move() || !can_sum_in_one_order(mover.plan)) return std::nullopt;
   return std::move(mover.plan);
 }
 

@@ -70,7 +70,8 @@ std::optional<Plan> random_plan(const PlanningContext& context, const PlanFeatur
   plan.model = context.job.model.name;
   plan.global_batch = context.job.training.global_batch;
   plan.microbatch = 1 << random.integer(0, 3);
-  if (allowed.contains(PlanFeature::zero1) && random.chance(0.3)) plan.zero = Zero::optimizer;
+  if (const std::span<const Zero> degrees = zero_degrees(allowed); degrees.size() > 1 && random.chance(0.3))
+    plan.zero = degrees[static_cast<size_t>(random.integer(1, static_cast<int>(degrees.size()) - 1))];
   const Recompute recompute =
       allowed.contains(PlanFeature::recompute) && random.chance(0.3) ? Recompute::full : Recompute::none;
   const int layers = context.job.model.num_all_layers(), count = static_cast<int>(groups.size());

@@ -111,7 +111,7 @@ class Shortlist {
   std::vector<UniformShape> shapes_;
 };
 
-// The shape under every recomputation, ZeRO-1 and interleave.
+// The shape under every recomputation, ZeRO degree and interleave.
 void add_variants(UniformShape shape, const PlanFeatures& allowed, UniformEstimator& estimator,
                   Shortlist& shortlist) {
   constexpr double kRoomy = 0.6;  // of memory: surely fits without more of what saves memory
@@ -120,6 +120,8 @@ void add_variants(UniformShape shape, const PlanFeatures& allowed, UniformEstima
     for (const Zero zero : zero_degrees(allowed, shape.replicas)) {
       for (int interleave : {1, 2, 4}) {
         if (interleave > 1 && (shape.stages == 1 || !allowed.contains(PlanFeature::interleave))) continue;
+        // Pipelines of other types are cut differently (can_sum_in_one_order()).
+        if (interleave > 1 && zero >= Zero::gradients && shape.family->types.size() > 1) continue;
         shape.recompute = recompute;
         shape.zero = zero;
         shape.interleave = interleave;

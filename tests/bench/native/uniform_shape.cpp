@@ -96,9 +96,12 @@ double UniformEstimator::memory_part(const UniformShape& shape, const Pattern& p
   double most = 0;
   const FrameworkStyle& style = context_.framework;
   const Precision precision = context_.job.training.precision;
-  const double shards = shards_optimizer(shape.zero) ? shape.replicas : 1;
-  const double state = style.weight_bytes(precision) + style.gradient_bytes_at(precision) +
-                       (style.master_bytes_at(precision) + style.moments_bytes) / shards;
+  const auto held = [&](double bytes, Zero degree) {
+    return shape.zero >= degree ? bytes / shape.replicas : bytes;
+  };
+  const double state = style.weight_bytes(precision) +
+                       held(style.gradient_bytes_at(precision), Zero::gradients) +
+                       held(style.master_bytes_at(precision) + style.moments_bytes, Zero::optimizer);
   for (int s = 0; s < shape.stages; ++s) {
     const int type = pattern.types[static_cast<size_t>(s)];
     const LayerSums& of = *sums(shape, type);

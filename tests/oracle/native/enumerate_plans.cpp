@@ -61,7 +61,7 @@ class Enumerator {
     frame_.zero = zero;
     std::vector<const Kind*> all, chosen;
     for (const Kind& kind : kinds)
-      if (shards_optimizer(zero) ? kind.alone.fits_zero1 : kind.alone.fits) all.push_back(&kind);
+      if (kind.alone.fits_with(zero)) all.push_back(&kind);
     std::vector<int> uses(cluster_.nodes.size(), 0);
     combine(all, frame_.total, uses, chosen);
   }

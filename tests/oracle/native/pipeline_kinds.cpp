@@ -210,19 +210,24 @@ void KindLister::add_kind(Kind kind) {
   kind.alone = it->second;
   const bool single = kind.microbatches == frame_.total && kind.alone.fits && kind.alone.single_s < best_s_;
   const bool plain = kind.alone.fits && kind.alone.plain_s < best_s_;
-  const bool zero1 = kind.alone.fits_zero1 && kind.alone.zero1_s < best_s_;
-  if (single || (kind.microbatches < frame_.total && (plain || zero1))) kinds_.push_back(std::move(kind));
+  const bool sharded =
+      kind.alone.fits_with(zero_degrees(judge_.allowed()).back()) && kind.alone.zero1_s < best_s_;
+  if (single || (kind.microbatches < frame_.total && (plain || sharded))) kinds_.push_back(std::move(kind));
 }
 
 Alone KindLister::alone(const Kind& kind) {
   const Plan plan = plan_of(cluster_, frame_, {&kind});
   const std::optional<Prediction> profiled = judge_.prediction(plan);
-  if (!profiled) return {kNever, kNever, kNever, false, false};
+  if (!profiled) return {kNever, kNever, kNever};
   const Prediction& prediction = *profiled;
   std::vector<Timeline> timelines;
   native::simulate(cluster_.context, plan, timelines);
-  Alone out{prediction.iteration_s, prediction.iteration_s, prediction.pipeline_s + prediction.overhead_s,
-            prediction.fits, true};
+  Alone out{prediction.iteration_s,
+            prediction.iteration_s,
+            prediction.pipeline_s + prediction.overhead_s,
+            prediction.fits,
+            true,
+            true};
   for (size_t g = 0; g < kind.path.size(); ++g) {
     // Sums begin in the last backward, and a rank sums one bucket after the other.
     double begin_s = kNever, parameters = 0, update_s = 0;
@@ -238,14 +243,17 @@ Alone KindLister::alone(const Kind& kind) {
     out.plain_s = std::max(out.plain_s, begin_s + 2 * phase_s + update_s + overhead_s);
     out.zero1_s = std::max(out.zero1_s, begin_s + phase_s + overhead_s);
   }
-  // With ZeRO-1 as many pipelines as can be share the optimizer's states.
+  // With ZeRO as many pipelines as can be share the states.
   int others = 0;
   for (size_t n = 0; n < cluster_.nodes.size(); ++n) others += cluster_.free_of(n) - kind.uses[n];
   const int replicas = 1 + std::min(others, frame_.total - kind.microbatches);
   for (const StagePrediction& stage : prediction.stages) {
     const int64_t shared = stage.memory.optimizer_bytes + stage.memory.master_bytes;
-    out.fits_zero1 =
-        out.fits_zero1 && stage.memory.total() - shared + shared / replicas <= stage.capacity_bytes;
+    const auto fits = [&](int64_t bytes) {
+      return stage.memory.total() - bytes + bytes / replicas <= stage.capacity_bytes;
+    };
+    out.fits_zero1 = out.fits_zero1 && fits(shared);
+    out.fits_zero2 = out.fits_zero2 && fits(shared + stage.memory.gradients_bytes);
   }
   return out;
 }

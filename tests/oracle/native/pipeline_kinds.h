@@ -19,11 +19,16 @@ struct Step {
   auto operator<=>(const Step&) const = default;
 };
 
-// Lower bounds on the time and memory of every plan with a certain pipeline, without and with ZeRO-1.
+// Lower bounds on the time and memory of every plan with a certain pipeline, without ZeRO, and with it.
+// ZeRO-2 takes at least the time of ZeRO-1.
 struct Alone {
   double single_s = 0;              // as the only pipeline
   double plain_s = 0, zero1_s = 0;  // with others, so that gradients are reduced
-  bool fits = false, fits_zero1 = false;
+  bool fits = false, fits_zero1 = false, fits_zero2 = false;
+
+  bool fits_with(Zero zero) const {
+    return zero >= Zero::gradients ? fits_zero2 : shards_optimizer(zero) ? fits_zero1 : fits;
+  }
 };
 
 // A pipeline on certain nodes. Stages are chunks if the plan is interleaved.

@@ -87,7 +87,8 @@ TEST(EnumeratePlans, APipelineAloneIsNoSlowerAndTakesNoMoreMemory) {
           EXPECT_LE(alone.iteration_s, whole->iteration_s * (1 + 1e-12));
         }
         for (const StagePrediction& stage : alone.stages) {
-          const int64_t shared = stage.memory.optimizer_bytes + stage.memory.master_bytes;
+          const int64_t shared = stage.memory.optimizer_bytes + stage.memory.master_bytes +
+                                 (plan.zero >= Zero::gradients ? stage.memory.gradients_bytes : 0);
           const int64_t replicas = static_cast<int64_t>(plan.pipelines.size());
           const int64_t least =
               stage.memory.total() - (shards_optimizer(plan.zero) ? shared - shared / replicas : 0);

@@ -15,12 +15,29 @@ TEST(PlanFeatures, AreNamed) {
             (PlanFeatures{PlanFeature::unlike_cuts, PlanFeature::zero1}));
   EXPECT_EQ(parse_plan_features("all"), all_plan_features());
   EXPECT_TRUE(parse_plan_features("none").empty());
-  for (PlanFeature feature : all_plan_features())
-    EXPECT_EQ(parse_plan_features(to_string(feature)), PlanFeatures{feature});
+  // Who shares gradients shares optimizer states.
+  for (PlanFeature feature : all_plan_features()) {
+    const PlanFeatures with_zero1{PlanFeature::zero1, PlanFeature::zero2};
+    EXPECT_EQ(parse_plan_features(to_string(feature)),
+              feature == PlanFeature::zero2 ? with_zero1 : PlanFeatures{feature});
+  }
+}
+
+TEST(PlanFeatures, ADegreeOfZeroNeedsReplicasAndAllFeaturesBelowIt) {
+  const auto degrees = [](const PlanFeatures& features, int replicas) {
+    const std::span<const Zero> of = zero_degrees(features, replicas);
+    return std::vector<Zero>(of.begin(), of.end());
+  };
+  EXPECT_EQ(degrees(all_plan_features(), 2),
+            (std::vector<Zero>{Zero::none, Zero::optimizer, Zero::gradients}));
+  EXPECT_EQ(degrees(predictable_features(), 2).back(), Zero::parameters);
+  EXPECT_EQ(degrees(all_plan_features(), 1), std::vector<Zero>{Zero::none});
+  EXPECT_EQ(degrees({PlanFeature::zero1}, 4).back(), Zero::optimizer);
+  EXPECT_EQ(degrees({PlanFeature::zero2}, 4).back(), Zero::none);
 }
 
 TEST(PlanFeatures, RefusesWhatIsNone) {
-  EXPECT_THAT(error_of([] { parse_plan_features("zero2"); }), HasSubstr("unknown plan feature \"zero2\""));
+  EXPECT_THAT(error_of([] { parse_plan_features("zero3"); }), HasSubstr("unknown plan feature \"zero3\""));
   EXPECT_THAT(error_of([] { parse_plan_features("zero1,zero1"); }), HasSubstr("is listed twice"));
   EXPECT_THAT(error_of([] { parse_plan_features(""); }), HasSubstr("no plan feature"));
 }

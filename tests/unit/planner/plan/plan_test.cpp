@@ -123,10 +123,6 @@ TEST(PlanJson, EveryBreakOfTheFormIsOneErrorWithItsLine) {
               HasSubstr("zero: \"zero1\" sets this already"));
   EXPECT_THAT(error("\"zero1\": false", "\"zero\": \"all\""),
               HasSubstr("zero: must be none, optimizer, gradients or parameters"));
-  EXPECT_THAT(
-      error("\"zero1\": false", "\"zero\": \"parameters\""),
-      HasSubstr(
-          "zero: parameters is not supported yet by planner and trainer: use none, optimizer or gradients"));
 }
 
 TEST(PlanJson, SequenceParallelismIsWrittenWhereThereIsAny) {

@@ -122,6 +122,10 @@ TEST(CheckPlan, NamesWhatDoesNotFitTheJob) {
   p.zero = Zero::parameters;
   EXPECT_THAT(check_plan(p, valid_job()),
               ElementsAre(HasSubstr("zero3: parameters sharding is not supported")));
+  EXPECT_THAT(check_plan(p, valid_job(), predictable_features()), IsEmpty());
+  p.zero = Zero::gradients;
+  EXPECT_THAT(check_plan(p, valid_job(), {PlanFeature::zero1}),
+              ElementsAre(HasSubstr("zero2: gradients sharding is not supported")));
   p = valid_plan();
   p.global_batch = 11;
   EXPECT_THAT(check_plan(p, valid_job()), ElementsAre("global batch 11 is not the job's 10"));

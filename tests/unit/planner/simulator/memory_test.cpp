@@ -206,6 +206,46 @@ TEST(Memory, AShardedOptimizerHoldsItsShareOfMomentsAndMasterCopies) {
   EXPECT_EQ(rank_memory(input, bare(), Precision::bf16).optimizer_bytes, 8000);
 }
 
+TEST(Memory, ShardedGradientsAreWholeOfTwoNeighbours) {
+  const std::vector<LayerSizes> layers = {layer(1000, 0, 0), layer(200, 0, 0), layer(300, 0, 0),
+                                          layer(500, 0, 0)};
+  RankMemoryInput input = rank_of(layers);
+  input.zero = Zero::gradients;
+  input.replicas = 4;
+  FrameworkStyle style = bare();
+  style.gradient_bytes = 4;
+  const auto gradients = [&] { return rank_memory(input, style, Precision::bf16).gradients_bytes; };
+  // A quarter of the sums; the largest layer, and the largest that is beside one of at least its size.
+  EXPECT_EQ(gradients(), 4 * (2000 / 4 + 1000 + 300));
+  EXPECT_EQ(rank_memory(input, style, Precision::bf16).weights_bytes, 2 * 2000);
+  EXPECT_EQ(rank_memory(input, style, Precision::bf16).optimizer_bytes, 8 * 2000 / 4);
+  // What the first and the last layer share is summed at the end, and so it stays whole.
+  input.tied_parameters = 900;
+  EXPECT_EQ(gradients(), 4 * (1100 / 4 + 500 + 300 + 900));
+  // Never more than all of them beside the part that is summed.
+  const std::vector<LayerSizes> one = {layer(1000, 0, 0)};
+  input.chunks[0].layers = one;
+  input.tied_parameters = 0;
+  EXPECT_EQ(gradients(), 4 * (1000 / 4 + 1000));
+  input.replicas = 1;
+  EXPECT_EQ(gradients(), 4 * 1000);
+}
+
+TEST(Memory, ShardedParametersAreWholeOfTwoNeighbours) {
+  std::vector<LayerSizes> layers = {layer(1000, 0, 0), layer(200, 0, 0), layer(300, 0, 0)};
+  layers[1].frozen_parameters = 500;
+  RankMemoryInput input = rank_of(layers);
+  FrameworkStyle style = bare();
+  style.zero = Zero::parameters;
+  input.replicas = 4;
+  const MemoryBreakdown m = rank_memory(input, style, Precision::bf16);
+  // A quarter of 1,500 and of 500 frozen ones; 1,000 and 700 are whole.
+  EXPECT_EQ(m.weights_bytes, 2 * (375 + 125 + 1700));
+  EXPECT_EQ(m.frozen_bytes, 2 * 125);
+  EXPECT_EQ(m.gradients_bytes, 2 * (375 + 1200));
+  EXPECT_EQ(m.master_bytes, 4 * 375);
+}
+
 TEST(Memory, TiedEndsCountOnceOnARankThatHoldsBoth) {
   std::vector<LayerSizes> layers = {layer(500, 0, 0), layer(100, 0, 0), layer(520, 0, 0)};
   layers[2].tied_parameters = 500;

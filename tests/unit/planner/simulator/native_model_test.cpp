@@ -261,6 +261,63 @@ TEST(NativeModel, AShardedOptimizerUpdatesItsShareAndGathers) {
   EXPECT_EQ(sharded.stages[0].memory.optimizer_bytes, whole.stages[0].memory.optimizer_bytes / 2);
 }
 
+TEST(NativeModel, ShardedGradientsAreSummedInEveryMicrobatch) {
+  const Instance in = two_types();
+  const auto predict = [&](double bytes_per_s, FrameworkStyle::Sync sync, Zero zero, int a, int b) {
+    Instance with = in;
+    with.set_network(0, bytes_per_s);
+    FrameworkStyle style;
+    style.sums = FrameworkStyle::Sums::rings;
+    style.gradient_sync = sync;
+    style.overlap = 1;
+    style.sync_whole_layers = true;
+    Plan plan = test::make_plan(with, 1, {{{0, 6, "fast", 1}}, {{0, 6, "fast", 1}}});
+    plan.pipelines[0].microbatches = a;
+    plan.pipelines[1].microbatches = b;
+    plan.global_batch = a + b;
+    with.job.training.global_batch = plan.global_batch;
+    plan.zero = zero;
+    return with_style(with, style, plan);
+  };
+  using Sync = FrameworkStyle::Sync;
+  const double bytes_per_s = 1e9;
+  const double pass_s = 6 * 4e6 / 2 / bytes_per_s;
+  // Afterwards: a pass for each microbatch instead of one.
+  const Prediction one = predict(bytes_per_s, Sync::after_backward, Zero::optimizer, 4, 4);
+  const Prediction each = predict(bytes_per_s, Sync::after_backward, Zero::gradients, 4, 4);
+  EXPECT_NEAR(each.pipeline_s, one.pipeline_s + 4 * pass_s, 1e-9);
+  // A pipeline with a third of the microbatches goes through three rounds in each of its own.
+  const Prediction unlike = predict(bytes_per_s, Sync::after_backward, Zero::gradients, 6, 2);
+  EXPECT_NEAR(unlike.stages.at(1).backward_s - unlike.stages.at(0).backward_s, 2 * pass_s, 1e-9);
+  // Behind the backwards, only those of the lowest layers are left at the end.
+  const Prediction hidden = predict(bytes_per_s, Sync::overlapped, Zero::gradients, 4, 4);
+  EXPECT_NEAR(hidden.pipeline_s, one.pipeline_s, 1e-9);
+  EXPECT_NEAR(hidden.sync_s, pass_s / 6, 1e-9);
+  // A slow network makes the backwards wait.
+  const double slow = 1e8;
+  const Prediction waits = predict(slow, Sync::overlapped, Zero::gradients, 4, 4);
+  EXPECT_NEAR(waits.stages.at(0).backward_s, 6 * 4e6 / 2 / slow, 1e-9);
+}
+
+TEST(NativeModel, ShardedParametersAreGatheredForEveryPassAndNotAfterTheStep) {
+  Instance in = two_types();
+  in.set_network(0, 1e9);
+  FrameworkStyle style;
+  style.sums = FrameworkStyle::Sums::rings;
+  style.gradient_sync = FrameworkStyle::Sync::after_backward;
+  style.sync_whole_layers = true;
+  Plan plan = test::make_plan(in, 1, {{{0, 6, "fast", 1}}, {{0, 6, "fast", 1}}});
+  plan.zero = Zero::gradients;
+  const Prediction gradients = with_style(in, style, plan);
+  style.zero = Zero::parameters;
+  const Prediction parameters = with_style(in, style, plan);
+  const double pass_s = 6 * 4e6 / 2 / 1e9;
+  EXPECT_NEAR(parameters.stages.at(0).forward_s - gradients.stages.at(0).forward_s, pass_s, 1e-9);
+  EXPECT_NEAR(parameters.stages.at(0).backward_s - gradients.stages.at(0).backward_s, pass_s, 1e-9);
+  EXPECT_NEAR(gradients.update_s - parameters.update_s, pass_s, 1e-9);
+  EXPECT_LT(parameters.stages.at(0).memory.weights_bytes, gradients.stages.at(0).memory.weights_bytes);
+}
+
 TEST(NativeModel, OnlyPlansOverSeveralNodesHaveJitter) {
   Instance in = two_types();
   in.profiles.layers["fast"].overheads.jitter = 0.1;

@@ -108,8 +108,13 @@ TEST(FrameworkStyle, OneKeyIsSetAsInTheFile) {
   const auto error = [&](const char* key, const char* value) {
     return test::error_of([&] { style.set(key, value, where); });
   };
-  EXPECT_THAT(error("zero", "true"),
-              StartsWith("runs.jsonl:7: options: unknown key \"zero\", did you mean \"zero1\"?"));
+  EXPECT_THAT(error("zero2", "true"),
+              StartsWith("runs.jsonl:7: options: unknown key \"zero2\", did you mean \"zero\"?"));
+  EXPECT_THAT(error("zero", "true"), StartsWith("runs.jsonl:7: zero: must be none, optimizer, gradients"));
+  style.set("zero1", "true", where);
+  EXPECT_EQ(style.zero, Zero::optimizer);
+  style.set("zero", "parameters", where);
+  EXPECT_EQ(style.zero, Zero::parameters);
   EXPECT_THAT(error("zero1", "perhaps"), StartsWith("runs.jsonl:7: zero1: must be true or false"));
   EXPECT_THAT(error("logit_bytes", ""), StartsWith("runs.jsonl:7: logit_bytes: "));
 }

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "planner/simulator/memory.h"
+
 namespace sailor {
 namespace {
 
@@ -138,6 +140,58 @@ TEST(GradientRounds, TwoLayersTakeTurnsAndALargeOneNeedsItsMemoryOnce) {
   }
   plan.zero = Zero::optimizer;
   EXPECT_TRUE(gradient_rounds(plan, ranks.slots()[0], layout).empty());
+}
+
+// The simulator counts the same memory.
+TEST(GradientRounds, ARankHasTheMemoryThatIsPredicted) {
+  std::mt19937 random(3);
+  for (int trial = 0; trial < 60; ++trial) {
+    const Plan plan = plan_with_rounds(random, 1 + trial % 3);
+    const RankLayout ranks(plan);
+    const auto replicas = static_cast<int64_t>(plan.pipelines.size());
+    for (const RankSlot& slot : ranks.slots()) {
+      std::vector<Parameter> parameters = matrices_of(plan, slot);
+      RankMemoryInput input;
+      input.zero = plan.zero;
+      input.replicas = static_cast<int>(replicas);
+      // A matrix that the first and the last layer share.
+      const bool has_first = parameters.front().layer == 0;
+      const bool has_last = parameters.back().layer == kLayersInRounds - 1;
+      constexpr int64_t kTied = 4 * 70;
+      std::vector<std::vector<LayerSizes>> chunks;
+      int next = -1;
+      for (const Parameter& parameter : parameters) {
+        if (parameter.layer != next) chunks.emplace_back();
+        next = parameter.layer + 1;
+        LayerSizes sizes;
+        sizes.parameters = parameter.value.numel() + (parameter.layer == 0 ? kTied : 0);
+        if (parameter.layer == kLayersInRounds - 1) {
+          sizes.parameters += kTied;
+          sizes.tied_parameters = kTied;
+        }
+        chunks.back().push_back(sizes);
+      }
+      for (const std::vector<LayerSizes>& layers : chunks) {
+        ChunkMemoryInput chunk;
+        chunk.layers = layers;
+        chunk.has_previous = !has_first || !input.chunks.empty();
+        input.chunks.push_back(chunk);
+      }
+      input.both_ends = has_first && has_last;
+      if (has_first) input.tied_parameters = kTied;
+      if (has_first || has_last)
+        parameters.push_back({"tied", kLayersInRounds, true, true, at::zeros({4, 70})});
+      int64_t summed = 0;
+      for (const Parameter& parameter : parameters)
+        if (parameter.layer < kLayersInRounds) summed += parameter.value.numel();
+      const GradientLayout layout = layout_of_rank(plan, ranks, slot, parameters);
+      const int64_t predicted_bytes = rank_memory(input, own_framework(), Precision::fp32).gradients_bytes;
+      const int64_t bytes = 4 * gradient_places(plan, layout).elements + 4 * summed / replicas;
+      // Its part is rounded. Of three layers the largest may have to wait for the one before.
+      EXPECT_GE(predicted_bytes, bytes);
+      EXPECT_LE(predicted_bytes, bytes + 1 + (parameters.size() < 4 ? 4 * 40 : 0));
+    }
+  }
 }
 
 }  // namespace

@@ -369,7 +369,7 @@ TEST_F(Templates, CompositionsHoldTheModelWithinTheGpus) {
   of.pipelines = 3;
   size_t unlike = 0;
   for (const std::vector<int>& pools : {std::vector<int>{0}, {0, 1}, {1, 0}})
-    for (const TemplateShape& shape : compositions(estimates, pools, of, false, kNever, {})) {
+    for (const TemplateShape& shape : compositions(estimates, pools, of, Zero::none, kNever, {})) {
       std::map<int, int> used;
       for (size_t i = 0; i < shape.num_parts; ++i) {
         const SpaceOption& option = space.options[static_cast<size_t>(shape.parts[i].option)];
@@ -380,7 +380,7 @@ TEST_F(Templates, CompositionsHoldTheModelWithinTheGpus) {
       unlike += shape.num_parts > 1;
     }
   EXPECT_GT(unlike, 0u);
-  EXPECT_TRUE(compositions(estimates, {0}, of, false, 1e-9, {}).empty()) << "no stage is that fast";
+  EXPECT_TRUE(compositions(estimates, {0}, of, Zero::none, 1e-9, {}).empty()) << "no stage is that fast";
 }
 
 TEST_F(Templates, AFewGpusAreUsedInUnlikeStagesWhereOnlyTheseFit) {

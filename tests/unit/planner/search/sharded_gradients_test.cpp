@@ -1,0 +1,92 @@
+#include <gtest/gtest.h>
+
+#include "planner/plan/validate.h"
+#include "planner/search/search.h"
+#include "tests/unit/drawn.h"
+#include "tests/unit/planner/instance.h"
+
+namespace sailor {
+namespace {
+
+using test::Instance;
+
+PlanOptions with_sharded_optimizers() {
+  PlanOptions options;
+  options.time_limit_s = 60;
+  options.explain = false;
+  options.allow = {PlanFeature::zero1};
+  return options;
+}
+
+PlanOptions with_sharded_gradients() {
+  PlanOptions options = with_sharded_optimizers();
+  options.allow.insert(PlanFeature::zero2);
+  return options;
+}
+
+// Eight GPUs, and 12 layers of 16 bytes for each of 1,000,000 parameters. With one stage, ZeRO-1 needs 48 MB
+// of weights, 48 of gradients, 12 of optimizer states and 48 of activations; ZeRO-2 only 14 of gradients.
+Instance eight_gpus(int64_t memory_bytes) {
+  Instance in = test::empty_instance(10, 64);
+  in.add_type("a", 0.01, memory_bytes, 1, {1}, {1});
+  in.add_node("n", "a", 8);
+  in.set_network(0, 1e12);
+  return in;
+}
+
+TEST(ShardedGradientsSearch, TakesFewerStagesWithTheMemoryThatItSaves) {
+  const Instance in = eight_gpus(140'000'000);
+  const SearchResult without = search(in.context(), with_sharded_optimizers());
+  const SearchResult with = search(in.context(), with_sharded_gradients());
+  ASSERT_EQ(without.status, SearchStatus::found);
+  ASSERT_EQ(with.status, SearchStatus::found);
+  EXPECT_GT(without.candidates[0].plan.pipelines[0].stages.size(), 1u);
+  const Candidate& best = with.candidates[0];
+  EXPECT_EQ(best.plan.zero, Zero::gradients);
+  EXPECT_EQ(best.plan.pipelines.size(), 8u);
+  EXPECT_LT(best.prediction.iteration_s, without.candidates[0].prediction.iteration_s);
+  EXPECT_TRUE(check_plan(best.plan, in.job).empty());
+  EXPECT_EQ(best.prediction.iteration_s, simulate(in.context(), best.plan).iteration_s);
+}
+
+TEST(ShardedGradientsSearch, SumsOnceWhereThereIsMemory) {
+  for (const Candidate& candidate :
+       search(eight_gpus(int64_t{1} << 40).context(), with_sharded_gradients()).candidates)
+    EXPECT_LT(candidate.plan.zero, Zero::gradients);
+}
+
+TEST(ShardedGradientsSearch, ElasticJobsTakeThemOnlyWhereNothingElseFits) {
+  Instance in = eight_gpus(140'000'000);
+  in.job.elastic.enabled = true;
+  const SearchResult result = search(in.context(), with_sharded_gradients());
+  ASSERT_EQ(result.status, SearchStatus::found);
+  EXPECT_EQ(result.candidates[0].plan.zero, Zero::none);
+}
+
+TEST(ShardedGradientsSearch, IsNeverWorseThanWithoutAndKeepsItsBound) {
+  int sharded = 0;
+  for (uint64_t seed = 700; seed < 700 + test::drawn(16u); ++seed) {
+    Instance in = test::random_instance(seed, 0);
+    PlanOptions without;
+    without.time_limit_s = 60;
+    without.explain = false;
+    PlanOptions with = without;
+    without.allow.erase(PlanFeature::zero2);
+    const SearchResult plain = search(in.context(), without), all = search(in.context(), with);
+    if (plain.status == SearchStatus::found) {
+      ASSERT_EQ(all.status, SearchStatus::found) << seed;
+      EXPECT_LE(all.candidates[0].prediction.iteration_s, plain.candidates[0].prediction.iteration_s) << seed;
+    }
+    for (const Candidate& candidate : all.candidates) {
+      sharded += candidate.plan.zero == Zero::gradients;
+      EXPECT_TRUE(check_plan(candidate.plan, in.job).empty()) << seed;
+      EXPECT_EQ(candidate.prediction.iteration_s, simulate(in.context(), candidate.plan).iteration_s);
+      EXPECT_TRUE(candidate.prediction.fits);
+      EXPECT_LE(all.bound_iteration_s.value_or(0), candidate.prediction.iteration_s * (1 + 1e-9)) << seed;
+    }
+  }
+  EXPECT_GT(sharded, 0);
+}
+
+}  // namespace
+}  // namespace sailor
