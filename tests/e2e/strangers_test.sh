@@ -36,7 +36,8 @@ expect "Slurm does not show them" test -z "$(job_record 2>&1 | grep -F -f "$secr
 expect "others cannot read its environment" test -z "$(runuser -u daemon -- cat "/proc/$controller/environ" 2>/dev/null)"
 
 # Real connections for the replay: those of a new rank and of a new generation.
-mapfile -t old < <(ranks | awk '{ print $1 }' | head -2)
+victim=$(working_rank_on "$(nodes_in_use | tail -1)")
+mapfile -t old < <(ranks | awk -v victim="$victim" '$1 != victim { print $1 }' | head -2)
 data=("$(address_of "${old[0]}")" "$(address_of "${old[1]}")")
 control=${data[0]%:*}:$(address_of "$controller" | sed 's/.*://')
 recorders=()
@@ -45,7 +46,7 @@ for port in "$control" "${data[@]}"; do
   recorders+=($!)
 done
 resumed=$(count_events resumed)
-kill -9 "$(working_rank_on "$(nodes_in_use | tail -1)")"
+kill -9 "$victim"
 expect "a rank is lost, and training goes on" wait_until 90 more_events resumed "$resumed"
 used_again() { all_ranks_there 8 && more_events resumed $((resumed + 1)) && [ "$(field "$(last_event running)" ranks)" = 8 ]; }
 expect "it is started again" wait_until 90 used_again
