@@ -365,7 +365,7 @@ Candidate without_idle_savings(const PlanningContext& context, Candidate candida
   const double most = kIdleSaving * goal.value(candidate.prediction.figures());
   const auto take = [&](Plan plan) {
     Prediction prediction = simulate(context, plan, CostModel::native);
-    if (prediction.fits && goal.value(prediction.figures()) <= most)
+    if (prediction.fits && goal.allowed_value(prediction.figures()) <= most)
       candidate = {std::move(plan), std::move(prediction)};
   };
   if (candidate.plan.sequence_parallel) {
