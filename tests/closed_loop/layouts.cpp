@@ -108,7 +108,8 @@ void interleave(Random& random, Plan& plan, int layers) {
   plan.global_batch = 0;
   for (PlanPipeline& pipeline : plan.pipelines) {
     const size_t groups = pipeline.stages.size();
-    pipeline.stages.insert(pipeline.stages.end(), pipeline.stages.begin(), pipeline.stages.end());
+    const std::vector<PlanStage> chunks = pipeline.stages;
+    pipeline.stages.insert(pipeline.stages.end(), chunks.begin(), chunks.end());
     const std::vector<PlanStage>& first = plan.pipelines.front().stages;
     const std::vector<int> cut = uneven_shares(random, layers, static_cast<int>(2 * groups), 1);
     int layer = 0;

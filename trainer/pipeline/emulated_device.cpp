@@ -81,7 +81,7 @@ void EmulatedDevice::part_computed(const PhaseWork& part, Clock::time_point star
 void EmulatedDevice::computed(const PhaseWork& work, Clock::time_point start) {
   const double emulated_s = profiled_time_s(profile_, work);
   start = latest(start);
-  const double real_s = std::chrono::duration<double>(Clock::now() - start).count();
+  const double real_s = std::chrono::duration<double>(Clock::now() - start).count() - work.waited_s;
   ++counters_.tasks;
   counters_.emulated_s += emulated_s;
   counters_.real_s += real_s;

@@ -116,16 +116,23 @@ void PipelineExecutor::backward(const PipelineWork& work, const ScheduleStep& st
   }
   const bool last_microbatch = step.microbatch + 1 == work.microbatches;
   const auto start = Pacer::Clock::now();
+  Pacer::Clock::duration waited{};  // for sums of layers before
+  const auto waits = [&](const auto& wait) {
+    const auto asked = Pacer::Clock::now();
+    wait();
+    waited += Pacer::Clock::now() - asked;
+  };
   // The sums of an emulated device must not begin before it is that far.
   const auto finished_as_emulated = [&](int layer) {
     PhaseWork part = phase_work(Phase::backward, chunk, work.sequences(step.microbatch));
     part.first_layer = layer;
     pacer_->part_computed(part, start);
-    work.layer_finished(layer, last_microbatch);
+    waits([&] { work.layer_finished(layer, last_microbatch); });
   };
   recorder_.timed(TaskKind::backward, step.microbatch, [&] {
     std::vector<int> finished;  // on an emulated device, after the whole backward if there is memory for it
-    gradient = chunk.backward(flights.front(), std::move(gradient), work.layer_begins, [&](int layer) {
+    const auto begins = [&](int layer) { waits([&] { work.layer_begins(layer); }); };
+    gradient = chunk.backward(flights.front(), std::move(gradient), begins, [&](int layer) {
       if (pacer_ && work.sums_every_microbatch) {
         finished_as_emulated(layer);
       } else if (pacer_ && last_microbatch) {
@@ -136,7 +143,9 @@ void PipelineExecutor::backward(const PipelineWork& work, const ScheduleStep& st
     });
     if (!pacer_) return;
     for (const int layer : finished) finished_as_emulated(layer);
-    pacer_->computed(phase_work(Phase::backward, chunk, work.sequences(step.microbatch)), start);
+    PhaseWork whole = phase_work(Phase::backward, chunk, work.sequences(step.microbatch));
+    whole.waited_s = std::chrono::duration<double>(waited).count();
+    pacer_->computed(whole, start);
   });
   flights.pop_front();
   --in_flight_;

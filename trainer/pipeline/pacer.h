@@ -24,6 +24,7 @@ struct PhaseWork {
   int sequences = 0;
   bool recompute = false;
   int update_parts = 1;
+  double waited_s = 0;  // for gradient sums of other layers, while it was under way (ZeRO-2)
 };
 
 class Pacer {
