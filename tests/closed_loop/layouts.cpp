@@ -133,10 +133,10 @@ void draw_features(Random& random, Plan& plan, int layers) {
   plan.zero = degrees[static_cast<size_t>(between(random, 0, static_cast<int>(degrees.size()) - 1))];
   if (!can_sum_in_one_order(plan)) plan.zero = Zero::optimizer;
   if (between(random, 0, 1) == 0) plan.sequence_parallel = has_tensor_parallelism(plan);
-  const int recomputing = between(random, 0, 3);  // of four stages
+  const int recomputing = between(random, 0, 3) - 1;  // of four stages; in every other plan none
   for (PlanPipeline& pipeline : plan.pipelines)
     for (PlanStage& stage : pipeline.stages)
-      if (between(random, 1, 4) <= recomputing - 1) stage.recompute = Recompute::full;
+      if (between(random, 1, 4) <= recomputing) stage.recompute = Recompute::full;
 }
 
 }  // namespace
