@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "planner/profile/collectives.h"
@@ -14,6 +15,9 @@ struct Shard {
   double parameters = 0;
   double lowest_parameters = 0;  // of the lowest layer
   int layers = 0;
+  // With unlike TP degrees a rank of the lowest sums this many parts of a layer, each with the ranks that
+  // hold it.
+  int parts = 1;
 };
 
 // A group's ring, but for its links: of each kind, all that differ.
@@ -146,13 +150,13 @@ class Rings {
     const double bytes = shard.parameters * style.sync_bytes_at(precision);
     // A bucket ends with a tensor or a layer, so there are no more of them than these.
     const double tensors = std::max(1.0, style.tensors_per_layer * shard.layers);
-    const double layers = std::max(1, shard.layers);
-    const double most_buckets = style.sync_whole_layers ? layers : tensors;
+    const double layer_parts = std::max(1, shard.layers * shard.parts);
+    const double most_buckets = style.sync_whole_layers ? layer_parts : tensors;
     const Zero zero = std::max(plan_.zero, style.zero);
     const bool by_layer = zero >= Zero::gradients;
     const double buckets =
         by_layer
-            ? layers
+            ? layer_parts
             : std::clamp(std::floor(bytes / static_cast<double>(style.sync_bucket_bytes)), 1.0, most_buckets);
     double slowdown = 1;
     for (size_t c = 0; c < classes_.pipelines.size() && links.ring.nodes > 1; ++c)
@@ -175,7 +179,9 @@ class Rings {
     }
     if (sharded) {
       const double weights = shard.parameters * style.weight_bytes(precision);
-      const double pieces = zero >= Zero::parameters ? layers : style.gathers_by_tensor ? tensors : buckets;
+      const double pieces = zero >= Zero::parameters  ? layer_parts
+                            : style.gathers_by_tensor ? tensors
+                                                      : buckets;
       times.gather_s = slowdown * pieces *
                        links.slowest_s([&](const Ring& ring) { return ring_pass_s(ring, weights / pieces); });
     }
@@ -192,7 +198,8 @@ class Rings {
   }
 
   Shard shard_of(const LayerGroup& group) const {
-    Shard shard{0, 0, group.end_layer - group.first_layer};
+    Shard shard{.layers = group.end_layer - group.first_layer};
+    int most_parts = 1, fewest_parts = std::numeric_limits<int>::max();
     for (size_t c = 0; c < classes_.pipelines.size(); ++c) {
       const int kind = any_of(group, c).kind;
       const std::vector<LayerSizes>& sizes = *kinds_[kind].sizes;
@@ -203,7 +210,11 @@ class Rings {
       shard.parameters = std::max(shard.parameters, parameters);
       shard.lowest_parameters = std::max(shard.lowest_parameters,
                                          kinds_.parameters(kind, group.first_layer, group.first_layer + 1));
+      const int parts = kinds_.shape(kind).parts();
+      most_parts = std::lcm(most_parts, parts);
+      fewest_parts = std::min(fewest_parts, parts);
     }
+    shard.parts = most_parts / fewest_parts;
     return shard;
   }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <memory_resource>
 #include <numeric>
 #include <utility>
@@ -38,6 +39,7 @@ class Sum {
         classes_(classes),
         table_(kinds),
         context_(kinds.context()),
+        sharded_(shards_optimizer(std::max(plan.zero, context_.framework.zero))),
         kinds_(memory),
         counts_(memory),
         members_(memory),
@@ -71,6 +73,13 @@ class Sum {
     here_.assign(classes_.nodes.size() * kinds_.size(), 0);
     for (size_t m = 0; m < members_.size(); ++m)
       here_[static_cast<size_t>(members_[m].node) * kinds_.size() + of_member_[m]] += members_[m].count;
+    shares_ = 1;
+    fewest_parts_ = std::numeric_limits<int>::max();
+    for (const int kind : kinds_) {
+      const int parts = table_.shape(kind).parts();
+      shares_ = std::lcm(shares_, parts);
+      fewest_parts_ = std::min(fewest_parts_, parts);
+    }
     links_.assign(2 * kinds_.size() * kinds_.size(), nullptr);
     for (size_t m = 0; m < members_.size(); ++m)
       for (size_t to = 0; to < kinds_.size(); ++to)
@@ -81,32 +90,29 @@ class Sum {
   const std::pmr::vector<MeshSums::Member>& members() const { return members_; }
 
   // Of the ranks that hold the layers, how many shares a tensor falls into for them to sum the same ones.
-  int shares() const {
-    int shares = 1;
-    for (const int kind : kinds_) shares = std::lcm(shares, table_.shape(kind).parts());
-    return shares;
-  }
+  int shares() const { return shares_; }
 
   // `whole_bytes`: of the layers, over all GPUs of a replica.
   void needs(double whole_bytes, Needs& out) {
     const size_t count = kinds_.size();
-    double most_shard = 0;
     port_s_.assign(links_.size(), 0);
     card_s_.assign(count * count, 0);
     out.port_s.clear();
     out.card_s.clear();
     out.processor_s = 0;
+    const double message = whole_bytes / shares_ / replicas_;
     for (size_t from = 0; from < count; ++from) {
       const StageKind& kind = table_[kinds_[from]];
-      const double shard = whole_bytes / kind.shape.parts(), part = shard / replicas_;
-      most_shard = std::max(most_shard, shard);
-      out.processor_s = std::max(out.processor_s, shard * kind.profile->overheads.sync_s_per_byte);
+      const int messages = shares_ / kind.shape.parts();  // to one replica
+      out.processor_s = std::max(out.processor_s,
+                                 whole_bytes / kind.shape.parts() * kind.profile->overheads.sync_s_per_byte);
       for (size_t to = 0; to < count; ++to) {
         for (const bool near : {false, true})
           if (const LinkCurve* link = links_[at(from, to, near)]; link != nullptr)
-            port_s_[at(from, to, near)] = transfer_s(*link, part, 1);
+            port_s_[at(from, to, near)] = messages * transfer_s(*link, message, 1);
         if (const LinkCurve* link = links_[at(from, to, false)]; link != nullptr)
-          card_s_[from * count + to] = kind.shape.gpus() * transfer_s(*link, part, kMany) / kMany;
+          card_s_[from * count + to] =
+              kind.shape.gpus() * messages * transfer_s(*link, message, kMany) / kMany;
       }
     }
     for (size_t m = 0; m < members_.size(); ++m) {
@@ -118,12 +124,12 @@ class Sum {
         far_s += far * port_s_[at(from, to, false)];
         cards_s += far * card_s_[from * count + to];
       }
-      out.port_s.push_back(std::max(near_s, far_s));
+      out.port_s.push_back(std::max(near_s, far_s) * mean_turns(table_.shape(kinds_[from]).parts()));
       out.card_s.push_back(cards_s);
     }
-    const double pieces =
-        std::max(1.0, std::ceil(most_shard / static_cast<double>(context_.framework.sync_bucket_bytes)));
-    out.latency_s = pieces * latency_s_;
+    const double pieces = std::max(
+        1.0, std::ceil(whole_bytes / shares_ / static_cast<double>(context_.framework.sync_bucket_bytes)));
+    out.latency_s = shares_ / fewest_parts_ * pieces * latency_s_;
   }
 
   // The time of a sum by itself.
@@ -146,6 +152,12 @@ class Sum {
     counts_.push_back(0);
     return kinds_.size() - 1;
   }
+  // A rank of the lowest TP degree sums its shares one after the other. Ranks of a higher one have fewer of
+  // them. They send the parts of all at once, but each share's sums only in its turn. Returns in how many
+  // turns such a replica sends, in the mean of the phases.
+  double mean_turns(int parts) const {
+    return sharded_ ? 1 : (1 + static_cast<double>(parts) / fewest_parts_) / kPhases;
+  }
   size_t at(size_t from, size_t to, bool near) const {
     return (from * kinds_.size() + to) * 2 + (near ? 1 : 0);
   }
@@ -167,14 +179,16 @@ class Sum {
   const PlanClasses& classes_;
   StageKinds& table_;
   const PlanningContext& context_;
+  const bool sharded_;
   std::pmr::vector<int> kinds_, counts_;        // of the holders: kind in the table, how many
   std::pmr::vector<MeshSums::Member> members_;  // without what they need
   std::pmr::vector<size_t> of_member_;          // kind, by member
   double replicas_ = 0;
+  int shares_ = 1, fewest_parts_ = 1;
   std::pmr::vector<int> here_;                // [class of nodes][kind]: on one node
   std::pmr::vector<const LinkCurve*> links_;  // [kind][kind][near]; nullptr if unused
   double latency_s_ = 0;
-  std::pmr::vector<double> port_s_, card_s_;  // of one message: [kind][kind][near], [kind][kind]
+  std::pmr::vector<double> port_s_, card_s_;  // to one replica: [kind][kind][near], [kind][kind]
   std::pmr::vector<double> card_of_node_s_;
 };
 

@@ -1,7 +1,8 @@
 // Gradient reduction as in our own trainer's communicators: every member of a group sends each other member
 // its part, then the sum of its own part, over a port per rank and network cards that the ranks of a node
-// share. Between messages the rank's processor packs, adds and unpacks. This file computes the work of a
-// reduction on each; mesh_replay.h computes when the reductions of a plan end. Pure.
+// share. Between messages the rank's processor packs, adds and unpacks. Where replicas have unlike TP
+// degrees, a rank of the lowest sums a bucket share by share, each with the ranks that hold it. This file
+// computes the work of a reduction on each; mesh_replay.h computes when the reductions of a plan end. Pure.
 #pragma once
 
 #include <cstdint>

@@ -114,25 +114,39 @@ TEST(MeshReplay, ACardServesWhoeverHasArrived) {
   EXPECT_DOUBLE_EQ(end_of_two_stages_s(true, 13, 10, 30), 30 + 2);
 }
 
-TEST(MeshSums, NeighbouringLayersShareABucketUntilItIsFull) {
+test::Instance linked_instance(const std::vector<int>& tps) {
   test::Instance in = test::empty_instance(4, 8);
-  in.add_type("fast", 0.02, int64_t{1} << 40, 3.6, {1}, {1, 2});
+  in.add_type("fast", 0.02, int64_t{1} << 40, 3.6, tps, {1, 2});
   in.add_node("f", "fast", 4);
   in.profiles.network = {};
   in.profiles.network.add(
       {{"", "", 0}, {"", "", 0}, NetworkProfile::Scope::any, LinkCurve::from_rates(1e-3, 1e9, 2e9)});
-  Plan plan = test::make_plan(in, 1, {{{0, 3, "fast", 1}, {3, 6, "fast", 1}}, {{0, 6, "fast", 1}}});
-  plan.pipelines[0].stages[0].node = plan.pipelines[1].stages[0].node = "f";
-  plan.pipelines[0].stages[1].node = "g";
+  return in;
+}
+
+struct Sums {
+  PlanClasses classes;
+  MeshSums sums;
+};
+
+Sums find_sums(const test::Instance& in, const Plan& plan) {
   const PlanningContext context = in.context();
   StageKinds kinds(context);
   const CompactPlan numbers = compact(plan, kinds);
-  PlanClasses classes;
+  Sums out;
   std::vector<LayerGroup> groups;
-  MeshSums sums;
-  find_classes(numbers, kinds, classes);
-  find_layer_groups(numbers, classes, groups);
-  find_mesh_sums(numbers, classes, groups, kinds, sums);
+  find_classes(numbers, kinds, out.classes);
+  find_layer_groups(numbers, out.classes, groups);
+  find_mesh_sums(numbers, out.classes, groups, kinds, out.sums);
+  return out;
+}
+
+TEST(MeshSums, NeighbouringLayersShareABucketUntilItIsFull) {
+  const test::Instance in = linked_instance({1});
+  Plan plan = test::make_plan(in, 1, {{{0, 3, "fast", 1}, {3, 6, "fast", 1}}, {{0, 6, "fast", 1}}});
+  plan.pipelines[0].stages[0].node = plan.pipelines[1].stages[0].node = "f";
+  plan.pipelines[0].stages[1].node = "g";
+  const auto [classes, sums] = find_sums(in, plan);
   // Layers of 4 MB, so two to a bucket of 4 MiB, but none across the cut.
   std::vector<int> first_layers;
   for (const MeshSums::Bucket& bucket : sums.buckets) first_layers.push_back(bucket.first_layer);
@@ -146,6 +160,23 @@ TEST(MeshSums, NeighbouringLayersShareABucketUntilItIsFull) {
   EXPECT_NE(sums.of(sums.buckets[0])[0].node, sums.of(sums.buckets[0])[1].node);
   EXPECT_EQ(sums.of(sums.buckets[2])[0].node, sums.of(sums.buckets[2])[1].node);
   EXPECT_DOUBLE_EQ(sums.buckets[0].latency_s, 2e-3);  // two pieces
+}
+
+TEST(MeshSums, ARankOfALowTpDegreeSumsItsSharesInTurn) {
+  const test::Instance in = linked_instance({1, 2, 4});
+  Plan plan = test::make_plan(in, 1, {{{0, 6, "fast", 2}}, {{0, 6, "fast", 4}}});
+  for (const Zero zero : {Zero::none, Zero::optimizer}) {
+    plan.zero = zero;
+    const auto [classes, sums] = find_sums(in, plan);
+    const MeshSums::Bucket& bucket = sums.buckets.front();
+    const double low_s = sums.of(bucket)[0].port_s, high_s = sums.of(bucket)[1].port_s;
+    // Each rank of TP 2 sends its two shares one after the other. A rank of TP 4 has one of them: it sends
+    // the parts at once, and the sums in the first or in the second turn.
+    EXPECT_NEAR(high_s / low_s, zero == Zero::none ? 0.75 : 0.5, 1e-9);
+    EXPECT_NEAR(sums.of(bucket)[1].card_s, sums.of(bucket)[0].card_s, 1e-12);
+    // Shares of more than 4 MiB, so two pieces of each.
+    EXPECT_DOUBLE_EQ(bucket.latency_s, 2 * 2 * 1e-3);
+  }
 }
 
 }  // namespace
