@@ -55,13 +55,17 @@ JSON
   user sailor profile job.yaml --seconds 4 --tp 1,2 --microbatches 1,2 >/dev/null 2>&1
 }
 
-# The same for a job that may grow.
-setup_growth() {
-  setup_elastic 100000 fp64
-  # The profile decides whether a node pays. This one does not depend on the load of this machine.
+# Replaces the model's profile, whose times grow with the load of this machine.
+use_fixed_profile() {
   rm "$SAILOR_CLUSTER_DIR"/profiles/gpt2-*.json
   cp "$e2e/fixtures/elastic_profile.json" "$SAILOR_CLUSTER_DIR/profiles/"
   chmod a+r "$SAILOR_CLUSTER_DIR/profiles/elastic_profile.json"
+}
+
+# The same for a job that may grow.
+setup_growth() {
+  setup_elastic 100000 fp64
+  use_fixed_profile  # it decides whether a node pays
   # Iterations that are long compared with other work on two cores; the T4s are useless.
   sed -i '/^ *A100-40:/s/slowdown: [0-9]*/slowdown: 60/; /^ *V100-16:/s/slowdown: [0-9]*/slowdown: 80/; /^ *T4-16:/s/slowdown: [0-9]*/slowdown: 3000/' "$SAILOR_CLUSTER_DIR/etc/catalog.yaml"
   sed -i 's/elastic: {enabled: true}/elastic: {enabled: true, grow_every: 2}/' job.yaml

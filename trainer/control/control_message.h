@@ -37,7 +37,7 @@ struct Hello {
   int port = 0;
 };
 
-// Controller -> all, once a second: permission to run for `seconds` more.
+// Controller -> all, twice a second: permission to run for `seconds` more.
 struct Lease {
   int generation = 0;  // in which training runs, or last ran
   double seconds = 0;

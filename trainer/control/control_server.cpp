@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
+#include <cstring>
 #include <map>
 #include <optional>
 #include <set>
@@ -17,7 +19,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr const char* kZapDomain = "sailor";
+constexpr const char* kMonitor = "inproc://connections";
 constexpr int64_t kMostMessageBytes = int64_t{16} << 20;
+// Shares of a lease's duration: the time after which a connection ends whose other side acknowledges nothing,
+// and the time that a peer without a connection may not answer, in which others can tell how it ended.
+constexpr double kUnacknowledged = 0.3, kClosed = 0.25;
+constexpr double kMost_ms = 3600e3;
 
 std::string z85(const zmq::message_t& key) {
   if (key.size() != 32) return {};
@@ -34,13 +41,16 @@ struct ControlServer::State {
   zmq::context_t context{1};
   zmq::socket_t gate{context, zmq::socket_type::rep};  // ZeroMQ's authentication requests for client keys
   zmq::socket_t router{context, zmq::socket_type::router};
+  zmq::socket_t monitor{context, zmq::socket_type::pair};  // ZeroMQ's reports of ended connections
   struct Peer {
     Clock::time_point heard;
     std::optional<Clock::time_point> unanswered;  // time of the first unanswered lease
     double in_step_s = 0;                         // in the current generation
     int generation = 0;
+    bool connected = true;
   };
   std::map<std::string, Peer> peers;
+  std::map<int, std::string> of_descriptor;    // peers, by the descriptor of their connection
   std::map<std::string, int64_t> last_number;  // of messages, by connection
   std::set<std::string> banned;
   std::vector<Dropped> dropped;
@@ -80,7 +90,18 @@ struct ControlServer::State {
     return parse_control_message(std::string(end, text.data() + text.size()));
   }
 
-  void hear(const std::string& peer, ControlMessage message, std::vector<Received>& out) {
+  void receive_ends() {
+    zmq::message_t event, address;
+    while (monitor.recv(event, zmq::recv_flags::dontwait) && monitor.recv(address)) {
+      int32_t descriptor = -1;
+      std::memcpy(&descriptor, event.data<char>() + sizeof(uint16_t), sizeof descriptor);
+      const auto of = of_descriptor.extract(descriptor);
+      if (of.empty()) continue;
+      if (const auto peer = peers.find(of.mapped()); peer != peers.end()) peer->second.connected = false;
+    }
+  }
+
+  void hear(const std::string& peer, int descriptor, ControlMessage message, std::vector<Received>& out) {
     const bool hello = std::holds_alternative<Hello>(message);
     if (!hello && !peers.contains(peer)) return;
     if (hello && peers.contains(peer)) throw std::runtime_error("a second hello");
@@ -88,6 +109,8 @@ struct ControlServer::State {
     known.heard = Clock::now();
     if (hello) {
       known.unanswered = Clock::now();
+      receive_ends();  // of connections that had the descriptor before
+      of_descriptor[descriptor] = peer;
       send(peer, to_json(Lease{generation, options.lease_s}));
     } else if (const Alive* alive = std::get_if<Alive>(&message)) {
       known.unanswered.reset();
@@ -107,7 +130,7 @@ struct ControlServer::State {
       if (banned.contains(peer)) continue;
       try {
         if (parts.size() != 1) throw std::runtime_error(fmt::format("a message of {} parts", parts.size()));
-        hear(peer, read(peer, parts.front()), out);
+        hear(peer, frame.get(ZMQ_SRCFD), read(peer, parts.front()), out);
       } catch (const std::exception& e) {
         dropped.push_back({peer, e.what()});
         drop(peer);
@@ -138,6 +161,10 @@ ControlServer::ControlServer(Options options) try : state_(std::make_unique<Stat
   s.router.set(zmq::sockopt::curve_server, true);
   s.router.set(zmq::sockopt::curve_secretkey, server.secret_key);
   s.router.set(zmq::sockopt::zap_domain, std::string(kZapDomain));
+  s.router.set(zmq::sockopt::tcp_maxrt,
+               static_cast<int>(std::min(1000 * kUnacknowledged * s.options.lease_s, kMost_ms)));
+  if (zmq_socket_monitor(s.router.handle(), kMonitor, ZMQ_EVENT_DISCONNECTED) != 0) throw zmq::error_t();
+  s.monitor.connect(kMonitor);
   s.router.bind(fmt::format("tcp://{}:*", s.options.bind_address));
   const std::string bound = s.router.get(zmq::sockopt::last_endpoint);
   s.endpoint.port = std::stoi(bound.substr(bound.rfind(':') + 1));
@@ -163,7 +190,9 @@ std::vector<ControlServer::Received> ControlServer::poll(std::chrono::millisecon
                                                          std::span<const int> wake_descriptors) {
   State& s = *state_;
   std::vector<zmq::pollitem_t> items = {{s.router.handle(), 0, ZMQ_POLLIN, 0},
-                                        {s.gate.handle(), 0, ZMQ_POLLIN, 0}};
+                                        {s.gate.handle(), 0, ZMQ_POLLIN, 0},
+                                        {s.monitor.handle(), 0, ZMQ_POLLIN, 0}};
+  const size_t own = items.size();
   for (int fd : wake_descriptors) items.push_back({nullptr, fd, ZMQ_POLLIN, 0});
   std::vector<Received> received;
   const auto deadline = Clock::now() + timeout;
@@ -187,7 +216,8 @@ std::vector<ControlServer::Received> ControlServer::poll(std::chrono::millisecon
     }
     if (items[1].revents) s.answer_gate();
     if (items[0].revents) s.receive_into(received);
-    for (size_t i = 2; i < items.size(); ++i) woken = woken || items[i].revents;
+    if (items[2].revents) s.receive_ends();
+    for (size_t i = own; i < items.size(); ++i) woken = woken || items[i].revents;
   } while (received.empty() && !woken && Clock::now() < deadline);
   return received;
 }
@@ -195,7 +225,9 @@ std::vector<ControlServer::Received> ControlServer::poll(std::chrono::millisecon
 std::vector<std::string> ControlServer::silent_peers(double silence_s) const {
   std::vector<std::string> silent;
   for (const auto& [peer, known] : state_->peers) {
-    if (known.unanswered && seconds_since(*known.unanswered) > silence_s) silent.push_back(peer);
+    const double limit_s =
+        known.connected ? silence_s : std::min(silence_s, kClosed * state_->options.lease_s);
+    if (known.unanswered && seconds_since(*known.unanswered) > limit_s) silent.push_back(peer);
   }
   return silent;
 }

@@ -3,6 +3,10 @@
 // peer that sends an invalid message, more than 16 MiB at once, or the same message twice is dropped: its
 // messages are ignored, and its lease expires.
 //
+// A peer is silent when it does not answer leases, and sooner when its connection has ended, too: no process
+// of its own, or a machine that does not even acknowledge what it is sent. Machines do that however busy
+// their processes are, so little time is enough to tell.
+//
 // Deliberately single-threaded: leases are renewed only while the owner calls poll(), so that a controller
 // that hangs loses its ranks, like one that died. Not thread-safe.
 #pragma once
@@ -23,7 +27,7 @@ class ControlServer {
   struct Options {
     std::string bind_address = "*";  // "127.0.0.1": this machine only
     double lease_s = 15;
-    double lease_period_s = 1;  // time between renewals
+    double lease_period_s = 0.5;  // time between renewals
   };
 
   // Binds to a free port and generates the keys of the job. Throws std::runtime_error.
@@ -51,8 +55,9 @@ class ControlServer {
   void broadcast(const ControlMessage& message);
   void send(const std::string& peer, const ControlMessage& message);
   int num_peers() const;
-  // Peers that sent a hello, but have not answered a lease that was sent `silence_s` seconds ago. No peer
-  // becomes silent while the owner does not call poll(), because no lease is sent.
+  // Peers that sent a hello, but have not answered a lease that was sent `silence_s` seconds ago, or a
+  // quarter of a lease's duration if their connection has ended. No peer becomes silent while the owner does
+  // not call poll(), because no lease is sent.
   std::vector<std::string> silent_peers(double silence_s) const;
   // Time since the peer's current step began, as of its last message; 0 before its first message of the
   // current generation.

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <thread>
 #include <zmq.hpp>
 
@@ -222,6 +223,31 @@ TEST(ControlChannel, ASilentPeerIsNoticed) {
   }
   for (int i = 0; i < 30; ++i) server.poll(20ms);
   EXPECT_EQ(server.silent_peers(0.3).size(), 1u);
+}
+
+TEST(ControlChannel, APeerWithoutAConnectionIsSilentSoon) {
+  ControlServer server(loopback(2));
+  constexpr double kNever_s = 1e9;  // for those that have a connection
+  std::vector<std::string> peers;
+  const auto receive_hello = [&] {
+    for (int i = 0; i < 500; ++i)
+      for (const auto& received : server.poll(20ms)) return peers.push_back(received.peer);
+  };
+  auto ended = std::make_unique<ControlClient>(server.endpoint(), "127.0.0.1", ControlClient::Callbacks{});
+  ended->send(hello_of(0));
+  receive_hello();
+  ControlClient other(server.endpoint(), "127.0.0.1", {});
+  other.send(hello_of(1));
+  receive_hello();
+  ended.reset();
+  // It may get the descriptor of the connection that has ended.
+  ControlClient next(server.endpoint(), "127.0.0.1", {});
+  next.send(hello_of(2));
+  receive_hello();
+  ASSERT_EQ(peers.size(), 3u);
+  for (int i = 0; i < 1500 && server.silent_peers(kNever_s).empty(); ++i) server.poll(20ms);
+  for (int i = 0; i < 50; ++i) server.poll(20ms);
+  EXPECT_EQ(server.silent_peers(kNever_s), std::vector<std::string>{peers[0]});
 }
 
 TEST(ControlChannel, AControllerThatDidNotPollTakesNobodyForSilent) {
