@@ -48,7 +48,8 @@ class Sum {
         links_(memory),
         port_s_(memory),
         card_s_(memory),
-        card_of_node_s_(memory) {}
+        card_of_node_s_(memory),
+        first_of_node_s_(memory) {}
 
   void set(const LayerGroup& group) {
     kinds_.clear();
@@ -132,15 +133,24 @@ class Sum {
     out.latency_s = shares_ / fewest_parts_ * pieces * latency_s_;
   }
 
-  // The time of a sum by itself.
+  // The time of a sum by itself, which all ranks begin together. All ranks of a high TP degree send their
+  // first share at once, over the card that they share: the first turn of a low degree waits for that.
   double alone_s(const Needs& needs) {
-    double slowest_s = 0;
+    double slowest_s = 0, lowest_degree_s = 0, first_turn_s = 0;
     card_of_node_s_.assign(classes_.nodes.size(), 0);
+    first_of_node_s_.assign(classes_.nodes.size(), 0);
     for (size_t m = 0; m < members_.size(); ++m) {
-      double& card_s = card_of_node_s_[static_cast<size_t>(members_[m].node)];
-      card_s += members_[m].count * needs.card_s[m];
-      slowest_s = std::max({slowest_s, needs.port_s[m], card_s});
+      const auto node = static_cast<size_t>(members_[m].node);
+      const int parts = table_.shape(kinds_[of_member_[m]]).parts();
+      const double sent_s = members_[m].count * needs.card_s[m];
+      card_of_node_s_[node] += sent_s;
+      first_of_node_s_[node] += sent_s * parts / shares_;
+      slowest_s = std::max({slowest_s, needs.port_s[m], card_of_node_s_[node]});
+      first_turn_s = std::max(first_turn_s, first_of_node_s_[node]);
+      if (parts == fewest_parts_) lowest_degree_s = std::max(lowest_degree_s, needs.port_s[m]);
     }
+    const double turns = static_cast<double>(shares_) / fewest_parts_;
+    slowest_s = std::max(slowest_s, first_turn_s + lowest_degree_s * (1 - 1 / turns));
     return kPhases * (slowest_s + needs.latency_s) + needs.processor_s;
   }
 
@@ -189,7 +199,7 @@ class Sum {
   std::pmr::vector<const LinkCurve*> links_;  // [kind][kind][near]; nullptr if unused
   double latency_s_ = 0;
   std::pmr::vector<double> port_s_, card_s_;  // to one replica: [kind][kind][near], [kind][kind]
-  std::pmr::vector<double> card_of_node_s_;
+  std::pmr::vector<double> card_of_node_s_, first_of_node_s_;
 };
 
 // The longest way of a small message to the plan's first stage.

@@ -179,5 +179,15 @@ TEST(MeshSums, ARankOfALowTpDegreeSumsItsSharesInTurn) {
   }
 }
 
+TEST(MeshSums, TheFirstShareOfALowTpDegreeWaitsForTheCardOfAHighOne) {
+  const test::Instance in = linked_instance({1, 4});
+  Plan plan = test::make_plan(in, 1, {{{0, 6, "fast", 1}}, {{0, 6, "fast", 4}}});
+  plan.zero = Zero::optimizer;
+  const auto [classes, sums] = find_sums(in, plan);
+  // Four shares of 6 MB, of which the replicas send each other half. A card serves two ranks at full speed.
+  const double message_s = 3e6 / 1e9, first_turn_s = 4 * message_s / 2, latency_s = 4 * 2 * 1e-3;
+  EXPECT_NEAR(sums.alone_s[0] - sums.processor_s[0], 2 * (first_turn_s + 3 * message_s + latency_s), 1e-12);
+}
+
 }  // namespace
 }  // namespace sailor::native
