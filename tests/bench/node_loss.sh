@@ -36,7 +36,6 @@ fail() { echo "$*" >&2; tail -n 5 "$output" "$events" >&2; exit 1; }
 setup_elastic 100000 fp64
 sed -i 's/enabled: true/enabled: true, grow_every: 0/' job.yaml
 start_elastic || { echo "the job is not submitted" >&2; exit 1; }
-output=$work/slurm-$job.out
 wait_until 120 steps_done 20 || fail "training does not begin"
 
 lost_on() { grep '"event":"lost"' "$events" | grep -c "\"node\":\"$1\"" || true; }

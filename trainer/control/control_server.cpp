@@ -24,7 +24,7 @@ constexpr int64_t kMostMessageBytes = int64_t{16} << 20;
 // Shares of a lease's duration: the time after which a connection ends whose other side acknowledges nothing,
 // and the time that a peer without a connection may not answer, in which others can tell how it ended.
 constexpr double kUnacknowledged = 0.3, kClosed = 0.25;
-constexpr double kMost_ms = 3600e3;
+constexpr double kMost_ms = 3600e3;  // of the former: ZeroMQ takes an int
 
 std::string z85(const zmq::message_t& key) {
   if (key.size() != 32) return {};
@@ -90,6 +90,7 @@ struct ControlServer::State {
     return parse_control_message(std::string(end, text.data() + text.size()));
   }
 
+  // Marks peers whose connections have ended. An event is its number (2 B), then the descriptor (4 B).
   void receive_ends() {
     zmq::message_t event, address;
     while (monitor.recv(event, zmq::recv_flags::dontwait) && monitor.recv(address)) {

@@ -3,9 +3,9 @@
 // peer that sends an invalid message, more than 16 MiB at once, or the same message twice is dropped: its
 // messages are ignored, and its lease expires.
 //
-// A peer is silent when it does not answer leases, and sooner when its connection has ended, too: no process
-// of its own, or a machine that does not even acknowledge what it is sent. Machines do that however busy
-// their processes are, so little time is enough to tell.
+// A peer is silent when it does not answer leases: for a shorter time if its connection has ended, because
+// its process did or because its machine does not even acknowledge what it is sent. Machines acknowledge
+// however busy their processes are.
 //
 // Deliberately single-threaded: leases are renewed only while the owner calls poll(), so that a controller
 // that hangs loses its ranks, like one that died. Not thread-safe.
