@@ -55,6 +55,7 @@ PlanFeatures parse_plan_features(const std::string& text) {
           fmt::format("unknown plan feature \"{}\" ({}, all or none)", name, fmt::join(names, ", ")));
     if (out.size() == before) throw InputError(fmt::format("plan feature \"{}\" is listed twice", name));
   }
+  if (out.contains(PlanFeature::zero3)) out.insert(PlanFeature::zero2);
   if (out.contains(PlanFeature::zero2)) out.insert(PlanFeature::zero1);
   if (out.empty())
     throw InputError(fmt::format("no plan feature is given ({}, all or none)", fmt::join(names, ", ")));
@@ -62,14 +63,15 @@ PlanFeatures parse_plan_features(const std::string& text) {
 }
 
 PlanFeatures all_plan_features() {
-  return {
-      PlanFeature::unlike_cuts, PlanFeature::unlike_shares, PlanFeature::recompute,        PlanFeature::zero1,
-      PlanFeature::zero2,       PlanFeature::interleave,    PlanFeature::sequence_parallel};
+  return {PlanFeature::unlike_cuts, PlanFeature::unlike_shares,
+          PlanFeature::recompute,   PlanFeature::zero1,
+          PlanFeature::zero2,       PlanFeature::zero3,
+          PlanFeature::interleave,  PlanFeature::sequence_parallel};
 }
 
 PlanFeatures predictable_features() {
   PlanFeatures features = trainable_features();
-  features.insert({PlanFeature::selective_recompute, PlanFeature::zero3});
+  features.insert(PlanFeature::selective_recompute);
   return features;
 }
 

@@ -5,11 +5,11 @@
 //     recompute       a stage computes activations again in the backward instead of keeping them
 //     zero1           the replicas of a stage share its optimizer states
 //     zero2           and its gradients, which are summed after every microbatch; with zero1
+//     zero3           and its parameters, which are gathered in every microbatch; with both
 //     interleave      a group of GPUs holds several chunks of the model (interleaved 1F1B)
 //     sequence-parallel  stages with tensor parallelism split the tokens outside of it (sequence parallelism)
-// and what the planner never offers: plans that others have run may have
+// and what the planner never offers, but plans that others have run may have
 //     selective       a stage computes the inside of attention again, and keeps the rest
-//     zero3           the replicas of a stage share its parameters, too
 // Pure and thread-safe.
 #pragma once
 
@@ -27,10 +27,10 @@ enum class PlanFeature {
   recompute,
   zero1,
   zero2,
+  zero3,
   interleave,
   sequence_parallel,
-  selective_recompute,
-  zero3
+  selective_recompute
 };
 using PlanFeatures = std::set<PlanFeature>;
 

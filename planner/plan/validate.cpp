@@ -122,7 +122,7 @@ void check_placed_stage(const PlanStage& stage, const std::string& where, const 
 }  // namespace
 
 bool can_sum_in_one_order(const Plan& plan) {
-  if (plan.zero < Zero::gradients || plan.interleave == 1) return true;
+  if (plan.zero < Zero::gradients || (plan.zero == Zero::gradients && plan.interleave == 1)) return true;
   const auto cut_of = [](const PlanPipeline& pipeline) {
     std::vector<int> cut;
     for (const PlanStage& stage : pipeline.stages) cut.push_back(stage.end_layer);
@@ -185,13 +185,18 @@ std::vector<std::string> check_plan(const Plan& plan, const JobSpec& job, const 
     violations.push_back(fmt::format("interleave {} must be at least 1", plan.interleave));
   } else if (plan.interleave > 1) {
     for (size_t p = 0; p < plan.pipelines.size(); ++p) check_interleaved(plan, p, violations);
-    if (!can_sum_in_one_order(plan))
-      violations.push_back(
-          fmt::format("{} with interleaved chunks needs the same stages in all pipelines, whose gradients "
-                      "are summed layer "
-                      "by layer in one order: cut the layers alike, or use zero \"{}\"",
-                      short_name(plan.zero), to_string(Zero::optimizer)));
   }
+  if (!can_sum_in_one_order(plan))
+    violations.push_back(
+        fmt::format("{}{} needs the same stages in all pipelines, which exchange {} layer by layer in one "
+                    "order: cut the layers alike, or use zero \"{}\"",
+                    short_name(plan.zero), plan.interleave > 1 ? " with interleaved chunks" : "",
+                    plan.zero == Zero::gradients ? "gradients" : "weights and gradients",
+                    to_string(plan.interleave > 1 ? Zero::optimizer : Zero::gradients)));
+  if (plan.zero >= Zero::parameters && job.training.lora)
+    violations.push_back(
+        fmt::format("{} shards what is trained, which of adapters (training.lora) is little: use zero \"{}\"",
+                    short_name(plan.zero), to_string(Zero::optimizer)));
   return violations;
 }
 

@@ -18,8 +18,9 @@ namespace sailor {
 // `allowed`: by default what the trainer supports.
 std::vector<std::string> check_plan(const Plan& plan, const JobSpec& job,
                                     const PlanFeatures& allowed = trainable_features());
-// Where gradients are summed in every microbatch, do all pipelines finish the layers of a microbatch in one
-// order? Interleaved chunks that are cut differently do not.
+// Where gradients are summed or weights gathered in every microbatch, do all pipelines go through the layers
+// of a microbatch in one order? For sums interleaved chunks that are cut differently do not; for gathers no
+// stages do that are cut differently.
 bool can_sum_in_one_order(const Plan& plan);
 // For placed stages on any cluster: a GPU of a node is used once.
 std::vector<std::string> check_placement(const Plan& plan);

@@ -41,7 +41,8 @@ SearchResult search(const PlanningContext& context, const PlanOptions& options) 
   lasting.allow.erase(PlanFeature::interleave);
   if (offers(lasting, PlanFeature::zero1)) {
     PlanOptions robust = lasting;
-    for (const PlanFeature feature : {PlanFeature::zero1, PlanFeature::zero2}) robust.allow.erase(feature);
+    for (const PlanFeature feature : {PlanFeature::zero1, PlanFeature::zero2, PlanFeature::zero3})
+      robust.allow.erase(feature);
     robust.explain = false;
     SearchResult result = search_once(context, robust);
     if (result.status == SearchStatus::found) return result;

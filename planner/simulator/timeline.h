@@ -67,7 +67,7 @@ struct TimelineFloor {
 TimelineFloor timeline_floor(const PipelineSchedule& schedule, std::span<const StageTimes> times,
                              int microbatches);
 
-// Classic 1F1B with asynchronous sends, the schedule of trainer/pipeline/schedule.h.
+// Classic 1F1B with asynchronous sends, the schedule of trainer/parallel/schedule.h.
 Timeline one_f_one_b(std::span<const StageTimes> stages, int microbatches, bool with_events = false);
 
 }  // namespace sailor

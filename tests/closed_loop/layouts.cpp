@@ -125,12 +125,24 @@ void interleave(Random& random, Plan& plan, int layers) {
   }
 }
 
+// If the pipelines have as many stages.
+void cut_alike(Plan& plan) {
+  const std::vector<PlanStage> first = plan.pipelines.front().stages;
+  for (PlanPipeline& pipeline : plan.pipelines) {
+    for (size_t i = 0; i < pipeline.stages.size() && pipeline.stages.size() == first.size(); ++i) {
+      pipeline.stages[i].first_layer = first[i].first_layer;
+      pipeline.stages[i].end_layer = first[i].end_layer;
+    }
+  }
+}
+
 // Features beyond unlike cuts and shares, about every other one that the plan can have.
 void draw_features(Random& random, Plan& plan, int layers) {
   if (between(random, 0, 2) == 0 && can_interleave(plan, layers)) interleave(random, plan, layers);
   const std::span<const Zero> degrees =
       zero_degrees(all_plan_features(), static_cast<int>(plan.pipelines.size()));
   plan.zero = degrees[static_cast<size_t>(between(random, 0, static_cast<int>(degrees.size()) - 1))];
+  if (plan.zero == Zero::parameters) cut_alike(plan);
   if (!can_sum_in_one_order(plan)) plan.zero = Zero::optimizer;
   if (between(random, 0, 1) == 0) plan.sequence_parallel = has_tensor_parallelism(plan);
   const int recomputing = between(random, 0, 3) - 1;  // of four stages; in every other plan none

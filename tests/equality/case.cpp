@@ -29,7 +29,7 @@ struct Options {
   int chunks = 1;  // of the model on each group of GPUs
 };
 
-// None in every second case.
+// None in every second case, and ZeRO-3 where it is asked for.
 Zero draw_zero(Random& random) {
   constexpr Zero kDegrees[] = {Zero::optimizer, Zero::none, Zero::gradients, Zero::none};
   return kDegrees[random() % std::size(kDegrees)];
@@ -117,19 +117,28 @@ Plan draw_second_plan(Random& random, const JobSpec& job, const Plan& first, int
     const std::vector<int> shares =
         draw_shares(random, microbatches, between(random, 1, std::min(4, microbatches)));
     int ranks = 0;
+    if (first.zero >= Zero::parameters && random() % 2) plan.zero = Zero::parameters;
+    std::vector<int> cut;
     for (const int share : shares) {
-      std::vector<int> degrees(static_cast<std::size_t>(between(random, 1, 4)), 1);
+      const bool alike = plan.zero >= Zero::parameters && !cut.empty();
+      std::vector<int> degrees(alike ? cut.size() : static_cast<std::size_t>(between(random, 1, 4)), 1);
       for (int& tp : degrees) {
         while (splits % (tp = between(random, 1, 4)) != 0) {
         }
         ranks += tp;
       }
-      const std::vector<int> cut =
-          draw_shares(random, job.model.num_all_layers(), static_cast<int>(degrees.size()));
+      if (!alike) cut = draw_shares(random, job.model.num_all_layers(), static_cast<int>(degrees.size()));
       plan.pipelines.push_back(make_pipeline(degrees, cut, share));
     }
     if (ranks <= kMaxRanks) return plan;
   }
+}
+
+// As ZeRO-3 needs it.
+void cut_to_one_depth(Layout& layout) {
+  std::size_t depth = layout.front().size();
+  for (const auto& stages : layout) depth = std::min(depth, stages.size());
+  for (auto& stages : layout) stages.resize(depth);
 }
 
 std::string layout_of(const Plan& plan) {
@@ -282,13 +291,14 @@ Case make_case(const CaseOptions& options) {
   Random option_random(options.seed * 6700417 + static_cast<uint64_t>(options.index));
   Options drawn = draw_options(option_random);
   if (options.zero) drawn.zero = *options.zero;
-  const Layout layout = options.layout.empty() ? draw_layout(random, large, drawn.chunks > 1 ? 2 : 1)
-                                               : parse_layout(options.layout);
+  Layout layout = options.layout.empty() ? draw_layout(random, large, drawn.chunks > 1 ? 2 : 1)
+                                         : parse_layout(options.layout);
+  if (drawn.zero >= Zero::parameters) cut_to_one_depth(layout);
   std::size_t most_stages = 1;
   int heads = 1;  // every TP degree divides them
   for (const auto& stages : layout) {
     most_stages = std::max(most_stages, stages.size());
-    // With ZeRO-2 chunks are cut alike, which pipelines of unlike depth cannot be.
+    // With ZeRO-2 chunks are cut alike, which pipelines of unlike depth cannot be; with ZeRO-3 stages are.
     const bool unlike = drawn.zero >= Zero::gradients && stages.size() != layout.front().size();
     if (stages.size() < 2 || unlike) drawn.chunks = 1;
     for (const int tp : stages) {
@@ -346,7 +356,8 @@ Case make_case(const CaseOptions& options) {
 
   // A scale that is far too high for the gradients of a model is not for those of adapters.
   Random lora_random(options.seed * 86028121 + static_cast<uint64_t>(options.index));
-  if (options.lora || (lora_random() % 4 == 0 && !options.force_overflow && !options.muon)) {
+  if (options.lora ||
+      (lora_random() % 4 == 0 && !options.force_overflow && !options.muon && drawn.zero < Zero::parameters)) {
     training.lora = draw_lora(lora_random, model);
     features.insert(fmt::format("lora_{}", training.lora->r));
   }
@@ -402,8 +413,8 @@ Case make_case(const CaseOptions& options) {
     const int groups = static_cast<int>(degrees.size());
     int& share = shares[static_cast<std::size_t>(p)];
     if (drawn.chunks > 1) share = groups * between(option_random, 1, 2);  // whole rounds
-    if (p == 0 || drawn.chunks == 1 || drawn.zero < Zero::gradients)
-      cut = draw_shares(random, model.num_all_layers(), groups * drawn.chunks);
+    const bool alike = drawn.zero >= Zero::parameters || (drawn.zero == Zero::gradients && drawn.chunks > 1);
+    if (p == 0 || !alike) cut = draw_shares(random, model.num_all_layers(), groups * drawn.chunks);
     plan.pipelines.push_back(make_pipeline(degrees, cut, share));
     if (std::set<int>(cut.begin(), cut.end()).size() > 1) features.insert("uneven_split");
   }

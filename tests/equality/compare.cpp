@@ -10,8 +10,9 @@
 #include "trainer/model/element_types.h"
 #include "trainer/model/initial_values.h"
 #include "trainer/model/registry.h"
+#include "trainer/parallel/common_order.h"
 #include "trainer/parallel/gradient_buffer.h"
-#include "trainer/pipeline/schedule.h"
+#include "trainer/parallel/schedule.h"
 
 namespace sailor::equality {
 namespace {
@@ -68,6 +69,19 @@ void start(const JobSpec& job, const std::string& name, int64_t first_row, const
   start_adapters(name, first_row, value);
 }
 
+// What the schedule of a rank's group of GPUs holds at the same time.
+int in_flight(const Plan& plan, const RankSlot& slot) {
+  const PlanPipeline& pipeline = plan.pipelines[static_cast<std::size_t>(slot.pipeline)];
+  if (plan.zero < Zero::parameters)
+    return most_in_flight(plan.interleave, slot.stage, num_groups(plan, pipeline), pipeline.microbatches);
+  int now = 0, most = 0;
+  for (const ScheduleStep& step : own_steps(plan, slot)) {
+    now += step.kind == ScheduleStep::Kind::forward ? 1 : -1;
+    most = std::max(most, now);
+  }
+  return most;
+}
+
 }  // namespace
 
 double gradient_scale(const at::Tensor& gradient, const ReferenceStep& step) {
@@ -86,19 +100,25 @@ Comparison::Comparison(const Case& c, const Plan& plan, int rank, RankTrainer& t
     : job_(c.job), trainer_(trainer) {
   const RankLayout layout(plan);
   const RankSlot& slot = layout.slots().at(static_cast<std::size_t>(rank));
-  const PlanPipeline& pipeline = plan.pipelines[static_cast<std::size_t>(slot.pipeline)];
-  allowed_in_flight_ =
-      most_in_flight(plan.interleave, slot.stage, num_groups(plan, pipeline), pipeline.microbatches);
+  allowed_in_flight_ = in_flight(plan, slot);
   tp_rank_ = slot.tp_rank;
-  for (const Parameter* parameter : trainer.parameters())
+  for (const Parameter* parameter : trainer.parameters()) {
     first_of_[parameter->name] = parameter->sharded ? slot.tp_rank * parameter->value.numel() : 0;
+    if (parameter->gathered) gathered_.insert(parameter->name);
+  }
 }
 
 void Comparison::set_initial_values() {
   const bool at_start = trainer_.next_step() == 0;
   for (Parameter* parameter : trainer_.parameters()) {
     const int64_t first_row = parameter->sharded ? tp_rank_ * parameter->value.size(0) : 0;
+    if (parameter->gathered) continue;
     if (at_start || parameter->frozen) start(job_, parameter->name, first_row, parameter->value);
+  }
+  // Of a gathered one a rank has its slices; what starts from other values is a bias, an element a row.
+  for (const OptimizerSlice& slice : trainer_.optimizer().slices()) {
+    if (at_start && gathered_.contains(slice.name))
+      start(job_, slice.name, first_of_.at(slice.name) + slice.first, slice.value);
   }
   if (at_start) trainer_.optimizer().values_were_loaded();
 }

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -56,6 +57,7 @@ class Comparison {
   RankTrainer& trainer_;
   int allowed_in_flight_ = 0, tp_rank_ = 0;
   std::map<std::string, int64_t> first_of_;  // first element of this rank in the unsharded parameter
+  std::set<std::string> gathered_;           // parameters of which only the slices are right
   Outcome outcome_;
 };
 

@@ -158,7 +158,8 @@ int run(int argc, char** argv) {
   app.add_flag("--force-overflow", options.force_overflow,
                "with --dtype fp16: a loss scale with which gradients overflow; thread backend");
   std::map<std::string, Zero> degrees;
-  for (const Zero zero : {Zero::none, Zero::optimizer, Zero::gradients}) degrees[to_string(zero)] = zero;
+  for (const Zero zero : {Zero::none, Zero::optimizer, Zero::gradients, Zero::parameters})
+    degrees[to_string(zero)] = zero;
   app.add_option("--zero", options.zero,
                  "what the replicas of a stage share: none, optimizer or gradients; else drawn")
       ->transform(CLI::CheckedTransformer(degrees));

@@ -11,7 +11,7 @@ import time
 RANKS = 4  # of the largest plan
 # name: layout of tests/equality (TP degrees; `,` between stages, `/` between pipelines), further options
 PLANS = {"TP 2": ("2",), "P 2": ("1,1",), "D 2": ("1/1",), "unlike TP": ("2,1/1",), "ZeRO-1": ("1/2", "--zero", "optimizer"),
-         "ZeRO-2": ("1/2", "--zero", "gradients")}
+         "ZeRO-2": ("1/2", "--zero", "gradients"), "ZeRO-3": ("1/2", "--zero", "parameters")}
 BLOCKS = 4
 ENDLESS = 1_000_000  # steps of a job that a signal ends
 AT_LEAST = 10  # steps under every plan

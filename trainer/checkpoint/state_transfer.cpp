@@ -35,12 +35,11 @@ class Needs {
       if (count > 0)
         ranges_.push_back({indices.at(name), first, count, tensor, static_cast<char*>(memory.data_ptr())});
     };
-    for (const Parameter* parameter : target.parameters) {
-      const at::Tensor value = parameter->value.detach().view({-1});
-      const at::ScalarType exact = gradient_type(value.scalar_type());
-      const bool staged = exact != value.scalar_type();
-      if (staged) staging_[parameter->name] = staging(*parameter, value.options().dtype(exact));
-      add(parameter->name, 0, 0, staged ? staging_.at(parameter->name) : value);
+    for (const HeldValues& part : target.values()) {
+      const at::ScalarType exact = gradient_type(part.values.scalar_type());
+      const bool staged = exact != part.values.scalar_type();
+      if (staged) staged_.push_back({part, staging(part, part.values.options().dtype(exact))});
+      add(part.parameter->name, part.first, 0, staged ? staged_.back().exact : part.values);
     }
     const std::vector<OptimizerSlice>& slices = target.optimizer.slices();
     for (std::size_t i = 0; i < slices.size(); ++i) {
@@ -55,15 +54,15 @@ class Needs {
 
   // Everything has arrived.
   void finish(const KnownState& transferred) {
-    for (const Parameter* parameter : target_.parameters) {
-      const auto staged = staging_.find(parameter->name);
-      if (staged != staging_.end()) parameter->value.detach().view({-1}).copy_(staged->second);
-    }
     const std::vector<OptimizerSlice>& slices = target_.optimizer.slices();
-    for (std::size_t i = 0; i < slices.size(); ++i) {
-      for (const OptimizerState& state : target_.optimizer.state(i)) {
-        if (state.name == kMasterState)
-          state.tensor.copy_(staging_.at(slices[i].name).narrow(0, slices[i].first, slices[i].count));
+    for (const Staged& staged : staged_) {
+      staged.part.values.copy_(staged.exact);
+      for (std::size_t i = 0; i < slices.size(); ++i) {
+        if (!staged.part.cover(slices[i])) continue;
+        for (const OptimizerState& state : target_.optimizer.state(i)) {
+          if (state.name == kMasterState)
+            state.tensor.copy_(staged.exact.narrow(0, slices[i].first - staged.part.first, slices[i].count));
+        }
       }
     }
     target_.optimizer.set_steps_done(transferred.optimizer_steps);
@@ -72,16 +71,22 @@ class Needs {
   }
 
  private:
+  // Values in the type in which they are updated.
+  struct Staged {
+    HeldValues part;
+    at::Tensor exact;
+  };
+
   // Zero where nothing arrives: in rows of padding.
-  at::Tensor staging(const Parameter& parameter, const at::TensorOptions& options) const {
-    const auto scratch = target_.scratch.find(parameter.name);
-    if (scratch == target_.scratch.end()) return at::zeros({parameter.value.numel()}, options);
+  at::Tensor staging(const HeldValues& part, const at::TensorOptions& options) const {
+    const auto scratch = target_.scratch.find(part.parameter->name);
+    if (scratch == target_.scratch.end()) return at::zeros({part.values.numel()}, options);
     return scratch->second.view({-1}).zero_();
   }
 
   const RankState& target_;
   std::vector<NeededRange> ranges_;
-  std::map<std::string, at::Tensor> staging_;
+  std::vector<Staged> staged_;
 };
 
 // The messages between this rank and one peer, as many to be waited for at once as kTogetherBytes are. Those

@@ -86,6 +86,23 @@ bool follows_values(const CheckpointReader& reader, const Parameter& parameter, 
 
 }  // namespace
 
+std::vector<HeldValues> RankState::values() const {
+  std::vector<HeldValues> all;
+  std::map<std::string, const Parameter*> gathered;
+  for (const Parameter* parameter : parameters) {
+    if (parameter->gathered) {
+      gathered[parameter->name] = parameter;
+    } else {
+      all.push_back({parameter, 0, parameter->value.detach().view({-1})});
+    }
+  }
+  for (const OptimizerSlice& slice : optimizer.slices()) {
+    const auto found = gathered.find(slice.name);
+    if (found != gathered.end()) all.push_back({found->second, slice.first, slice.value});
+  }
+  return all;
+}
+
 Ranges own_share(const Plan& plan, const RankLayout& layout, const RankSlot& slot,
                  const ParameterSpec& parameter) {
   const std::vector<Replica> replicas = replicas_of(plan, layout, parameter);
@@ -174,48 +191,49 @@ void read_state(CheckpointReader& reader, const RankState& state) {
   const at::NoGradGuard no_graph;
   const ComputeOn computes(state.device);  // on the current thread, after previously enqueued work
   const std::map<std::string, ParameterSpec> specs = specs_by_name(state.job, state.layout);
-  std::map<std::string, std::vector<std::size_t>> slices_of;
-  for (std::size_t i = 0; i < state.optimizer.slices().size(); ++i)
-    slices_of[state.optimizer.slices()[i].name].push_back(i);
+  const std::vector<HeldValues> all = state.values();
+  const std::vector<OptimizerSlice>& slices = state.optimizer.slices();
+  const auto for_each_state_of = [&](const HeldValues& part, const auto& function) {
+    for (std::size_t i = 0; i < slices.size(); ++i) {
+      if (!part.cover(slices[i])) continue;
+      for (const OptimizerState& held : state.optimizer.state(i)) function(slices[i], held);
+    }
+  };
   // First announce all reads, then read in the same order.
-  for (const Parameter* parameter : state.parameters) {
-    const int64_t base = base_of(state.slot, specs.at(parameter->name));
+  for (const HeldValues& part : all) {
+    const std::string& parameter = part.parameter->name;
+    const int64_t base = base_of(state.slot, specs.at(parameter));
     const auto announce = [&](const std::string& name, int64_t first, const at::Tensor& out) {
       const CheckpointTensor* stored = find(reader, state.job, name);
       reader.announce(stored, first, count_into(stored, first, out));
     };
-    announce(parameter->name, base, parameter->value);
-    for (const std::size_t i : slices_of[parameter->name]) {
-      for (const OptimizerState& held : state.optimizer.state(i)) {
-        if (!follows_values(reader, *parameter, held))
-          announce(parameter->name + "/" + held.name, base + state.optimizer.slices()[i].first, held.tensor);
-      }
-    }
+    announce(parameter, base + part.first, part.values);
+    for_each_state_of(part, [&](const OptimizerSlice& slice, const OptimizerState& held) {
+      if (!follows_values(reader, *part.parameter, held))
+        announce(parameter + "/" + held.name, base + slice.first, held.tensor);
+    });
   }
-  for (const Parameter* parameter : state.parameters) {
-    const ParameterSpec& spec = specs.at(parameter->name);
+  for (const HeldValues& part : all) {
+    const Parameter& parameter = *part.parameter;
+    const ParameterSpec& spec = specs.at(parameter.name);
     const int64_t base = base_of(state.slot, spec);
-    if (parameter->value.numel() != held_elements(state.slot, spec))
-      throw std::logic_error(parameter->name + ": held with another number of rows");
-    const CheckpointTensor* stored = find(reader, state.job, parameter->name);
-    const at::Tensor value = parameter->value.detach().view({-1});
+    if (parameter.value.numel() != held_elements(state.slot, spec))
+      throw std::logic_error(parameter.name + ": held with another number of rows");
+    const CheckpointTensor* stored = find(reader, state.job, parameter.name);
+    const at::Tensor& value = part.values;
     const at::ScalarType type = stored_scalar_type(stored->dtype, reader.path());
     const at::Tensor exact =
         type == value.scalar_type() ? value : at::zeros_like(value, value.options().dtype(type));
-    read_into(reader, stored, base, exact);
+    read_into(reader, stored, base + part.first, exact);
     if (type != value.scalar_type()) value.copy_(exact);
-    for (const std::size_t i : slices_of[parameter->name]) {
-      const OptimizerSlice& slice = state.optimizer.slices()[i];
-      for (const OptimizerState& held : state.optimizer.state(i)) {
-        if (follows_values(reader, *parameter, held)) {
-          held.tensor.copy_(exact.narrow(0, slice.first, slice.count));
-        } else {
-          read_into(reader, find(reader, state.job, parameter->name + "/" + held.name), base + slice.first,
-                    held.tensor);
-        }
+    for_each_state_of(part, [&](const OptimizerSlice& slice, const OptimizerState& held) {
+      if (follows_values(reader, parameter, held)) {
+        held.tensor.copy_(exact.narrow(0, slice.first - part.first, slice.count));
+      } else {
+        read_into(reader, find(reader, state.job, parameter.name + "/" + held.name), base + slice.first,
+                  held.tensor);
       }
-    }
-    slices_of.erase(parameter->name);
+    });
   }
   state.optimizer.set_steps_done(reader.manifest().optimizer_steps);
   if (state.loss_scaler) state.loss_scaler->continue_from(reader.manifest().loss_scale);

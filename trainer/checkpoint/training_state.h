@@ -27,6 +27,17 @@ namespace sailor {
 
 // A checkpoint has the master weights (kMasterState), if there are any, as the parameter's value.
 
+// Elements [first, first + values.numel()) of a rank's parameter, and where their values are.
+struct HeldValues {
+  const Parameter* parameter = nullptr;
+  int64_t first = 0;
+  at::Tensor values{};  // flat
+
+  bool cover(const OptimizerSlice& slice) const {
+    return slice.name == parameter->name && slice.first >= first && slice.first < first + values.numel();
+  }
+};
+
 // The job, its plan, and this rank's objects. All outlive the object.
 struct RankState {
   const JobSpec& job;
@@ -43,6 +54,8 @@ struct RankState {
 
   LossScaleState loss_scale() const { return loss_scaler ? loss_scaler->state() : LossScaleState(); }
   SpikeState spikes() const { return spike_guard ? spike_guard->state() : SpikeState(); }
+  // All that the rank holds between two steps: of gathered parameters (ZeRO-3) the optimizer's slices.
+  std::vector<HeldValues> values() const;
 };
 
 // Ranges {first, count} of a parameter's elements (rows of padding included) that a rank writes of those that

@@ -29,6 +29,11 @@ void Device::order(Stream before, Stream after) {
   static_cast<void>(after);
 }
 
+std::unique_ptr<StreamPoint> Device::point(Stream stream) {
+  static_cast<void>(stream);
+  return nullptr;
+}
+
 void Device::wait(Stream stream) {
   static_cast<void>(stream);
 }

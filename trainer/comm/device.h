@@ -31,6 +31,14 @@ class DeviceFailure : public std::runtime_error {
   bool out_of_memory_;
 };
 
+// A point on a stream of a device: all that was enqueued there before.
+class StreamPoint {
+ public:
+  virtual ~StreamPoint() = default;
+  // Later operations on `after` wait for it. If `after` is null, the caller waits.
+  virtual void order(Stream after) = 0;
+};
+
 // A point in time on a device's compute stream.
 class TimeMark {
  public:
@@ -59,6 +67,8 @@ class Device {
 
   // Later operations on `after` wait for those on `before`. If `after` is null, the caller waits.
   virtual void order(Stream before, Stream after);
+  // The current point of `stream`; nullptr: it has been reached.
+  virtual std::unique_ptr<StreamPoint> point(Stream stream);
   // Returns when everything on `stream` is done.
   virtual void wait(Stream stream);
   // Copies between host memory (for a concurrent copy from host_memory()) and the device's, in any direction;

@@ -16,14 +16,18 @@ WorkQueue::~WorkQueue() {
 
 void WorkQueue::push(std::function<void()> work) {
   const std::lock_guard lock(mutex_);
-  if (failure_) return;
+  ++pushed_;
+  if (failure_) {
+    ++ended_;
+    return;
+  }
   waiting_.push_back(std::move(work));
   changed_.notify_all();
 }
 
-void WorkQueue::wait() {
+void WorkQueue::wait(int64_t pushes) {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return !busy_ && waiting_.empty(); });
+  changed_.wait(lock, [&] { return ended_ >= pushes; });
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
 }
 
@@ -49,8 +53,10 @@ void WorkQueue::run() {
     }
     lock.lock();
     busy_ = false;
+    ++ended_;
     if (failure) {
       failure_ = failure;
+      ended_ += static_cast<int64_t>(waiting_.size());
       waiting_.clear();
     }
     changed_.notify_all();

@@ -5,12 +5,13 @@
 //     compute();
 //     queue.wait();
 //
-// After work that threw, nothing runs until wait() has rethrown the exception. Only the owner's thread calls
+// After work that threw, nothing runs until a wait has rethrown the exception. Only the owner's thread calls
 // the functions; the work sees what the owner wrote before push(), and the owner sees what the work wrote
 // after wait().
 #pragma once
 
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <exception>
 #include <functional>
@@ -28,8 +29,11 @@ class WorkQueue {
   WorkQueue& operator=(const WorkQueue&) = delete;
 
   void push(std::function<void()> work);
-  // Returns when all work is done; throws its first exception.
-  void wait();
+  // Number of pushes so far.
+  int64_t pushed() const { return pushed_; }
+  // Returns when the work of the first `pushes` pushes, or all work, is done; throws its first exception.
+  void wait(int64_t pushes);
+  void wait() { wait(pushed_); }
   bool idle();
 
  private:
@@ -38,6 +42,8 @@ class WorkQueue {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::function<void()>> waiting_;
+  int64_t pushed_ = 0;  // of the owner's thread alone
+  int64_t ended_ = 0;   // of these
   bool busy_ = false;
   bool stopping_ = false;
   std::exception_ptr failure_;

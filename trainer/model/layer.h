@@ -33,6 +33,7 @@ struct LayerContext {
   std::optional<LoraSpec> lora{};         // adapters are trained, and all else is frozen
   double z_loss = 0;                      // of training steps, see tensor_parallel.h
   const WeightSource* weights = nullptr;  // nullptr: random initial values. Only used while building
+  bool unfilled = false;  // parameters have shapes, but no memory and no values until set_data()
   // Tensors that several layers of this rank share, by name: a tied matrix, tables of positions. The layers
   // of a rank are built with the same map; nullptr: every layer has its own. Only used while building.
   std::map<std::string, at::Tensor>* shared = nullptr;

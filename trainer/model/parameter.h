@@ -20,6 +20,8 @@ struct Parameter {
   bool tied_copy = false;  // see ParameterSpec
   bool frozen = false;     // not trained: it has no gradient, and is no part of the training state
   bool linear = false;     // a weight of a linear layer in a block
+  // With ZeRO-3: `value` is only right while the layer is computed. The slices of the optimizer have it.
+  bool gathered = false;
 };
 
 // Source of initial weights. Implementations are thread-safe.

@@ -38,6 +38,23 @@ at::Tensor ParameterMaker::take_head() {
   return take("head.weight");
 }
 
+// From row `first` on.
+void ParameterMaker::fill(const ParameterSpec& spec, int64_t first, const at::Tensor& value) const {
+  const int64_t real = std::clamp<int64_t>(spec.real_rows - first, 0, value.size(0));
+  const int64_t row = std::max<int64_t>(1, spec.columns);
+  const at::Tensor real_rows = value.narrow(0, 0, real);
+  if (real == 0) return;  // nothing but padding
+  if (context_.weights && !spec.adapter) {
+    context_.weights->read(spec, first, real_rows);
+  } else if (spec.deviation > 0) {
+    real_rows.copy_(normal_values(context_.seed, spec.name, first * row, real * row, spec.mean,
+                                  spec.deviation, context_.dtype)
+                        .view_as(real_rows));
+  } else {
+    real_rows.fill_(spec.mean);
+  }
+}
+
 at::Tensor ParameterMaker::make(const ParameterSpec& spec) {
   // A tied matrix is made once for both layers that have it.
   const bool shared = context_.shared != nullptr && spec.layer == model().num_all_layers();
@@ -47,23 +64,16 @@ at::Tensor ParameterMaker::make(const ParameterSpec& spec) {
   }
   const int64_t held = spec.sharded ? spec.rows / context_.tp_size() : spec.rows;
   const int64_t first = spec.sharded ? held * context_.tp_rank() : 0;
-  const int64_t real = std::clamp<int64_t>(spec.real_rows - first, 0, held);
-  const int64_t row = std::max<int64_t>(1, spec.columns);
-  at::Tensor value =
-      spec.columns > 0 ? at::zeros({held, spec.columns}, context_.dtype) : at::zeros({held}, context_.dtype);
-  at::Tensor real_rows = value.narrow(0, 0, real);
-  if (real == 0) {
-    // Nothing but padding.
-  } else if (context_.weights && !spec.adapter) {
-    context_.weights->read(spec, first, real_rows);
-  } else if (spec.deviation > 0) {
-    real_rows.copy_(normal_values(context_.seed, spec.name, first * row, real * row, spec.mean,
-                                  spec.deviation, context_.dtype)
-                        .view_as(real_rows));
+  const std::vector<int64_t> shape =
+      spec.columns > 0 ? std::vector<int64_t>{held, spec.columns} : std::vector<int64_t>{held};
+  at::Tensor value;
+  if (context_.unfilled) {
+    value = at::zeros({1}, at::TensorOptions(context_.device).dtype(context_.dtype)).expand(shape);
   } else {
-    real_rows.fill_(spec.mean);
+    value = at::zeros(shape, context_.dtype);
+    fill(spec, first, value);
+    value = value.to(context_.device);
   }
-  value = value.to(context_.device);
   const bool frozen = context_.lora && !spec.adapter;
   value.set_requires_grad(!frozen);
   parameters_.push_back({spec.name, spec.layer, spec.sharded, spec.decay, value, spec.tied_copy, frozen,

@@ -35,6 +35,7 @@ class ParameterMaker {
 
  private:
   const ParameterSpec* find(const std::string& name) const;  // nullptr if it is not listed
+  void fill(const ParameterSpec& spec, int64_t first, const at::Tensor& value) const;
   at::Tensor make(const ParameterSpec& spec);
 
   const LayerContext& context_;

@@ -101,18 +101,20 @@ GradientLayout gradient_layout(const Plan& plan, const RankLayout& layout, int r
     }
     for (std::size_t g = 0; g < groups.size(); ++g) {
       if (std::find(groups[g].ranks.begin(), groups[g].ranks.end(), rank) == groups[g].ranks.end()) continue;
-      GradientPart part{g, {}, 0};
+      GradientPart part{g, false, {}, 0}, gathered{g, true, {}, 0};
       for (const SubShard& shard : groups[g].shards) {
         // The first layer's shards represent all: the others have the same owners.
         if (shard.layer != bucket.first_layer) continue;
         for (const std::size_t i : bucket.parameters) {
           const auto elements = elements_of(shard, slot, *result.order[i]);
           if (elements.second == 0) continue;
-          part.segments.push_back({i, elements.first, elements.second});
-          part.count += elements.second;
+          GradientPart& of = is_gathered(plan, bucket, *result.order[i]) ? gathered : part;
+          of.segments.push_back({i, elements.first, elements.second});
+          of.count += elements.second;
         }
       }
-      if (part.count > 0) bucket.parts.push_back(std::move(part));
+      for (GradientPart* of : {&gathered, &part})
+        if (of->count > 0) bucket.parts.push_back(std::move(*of));
     }
   }
   return result;

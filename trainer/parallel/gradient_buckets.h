@@ -33,9 +33,11 @@ struct GradientSegment {
   int64_t count = 0;
 };
 
-// The part of a bucket that a rank reduces with one group when its layers are finished.
+// The part of a bucket that a rank reduces with one group when its layers are finished. With ZeRO-3 sharded
+// parameters, which are gathered, are in other parts than replicated ones.
 struct GradientPart {
   std::size_t group = 0;  // index in the list of the plan's groups
+  bool gathered = false;  // with ZeRO-3, in every microbatch
   std::vector<GradientSegment> segments;
   int64_t count = 0;  // elements
 };

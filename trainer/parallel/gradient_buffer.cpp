@@ -10,7 +10,7 @@ at::ScalarType gradient_type(at::ScalarType type) {
   return type == at::kDouble ? at::kDouble : at::kFloat;
 }
 
-GradientBuffer::GradientBuffer(std::vector<Parameter*> order, GradientPlaces places)
+GradientBuffer::GradientBuffer(std::vector<Parameter*> order, BucketPlaces places)
     : order_(std::move(order)), offsets_(std::move(places.offsets)) {
   int64_t elements = 0;
   at::ScalarType type = at::kFloat;

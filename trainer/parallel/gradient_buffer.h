@@ -25,7 +25,7 @@ class GradientBuffer {
  public:
   // `order`: every parameter once. They outlive the object. `places` of these parameters: one behind the
   // other if it is empty. Throws std::logic_error for several types.
-  explicit GradientBuffer(std::vector<Parameter*> order, GradientPlaces places = {});
+  explicit GradientBuffer(std::vector<Parameter*> order, BucketPlaces places = {});
 
   const std::vector<Parameter*>& order() const { return order_; }
   // For order()[i]: its offset in flat(), and its gradient in the shape of the parameter.

@@ -13,18 +13,9 @@
 namespace sailor {
 namespace {
 
-// Large enough to outweigh latency, and small enough for the sums to stay in a processor's cache.
-constexpr int64_t kPieceBytes = int64_t{4} << 20;
 constexpr int64_t kZeroBytes = int64_t{1} << 20;
 
 }  // namespace
-
-struct GradientSync::Part {
-  const GradientPart* elements = nullptr;
-  Communicator* group = nullptr;
-  bool contiguous = true;
-  int64_t sums = -1;  // its first element in GradientSync::sums_
-};
 
 GradientSync::GradientSync(const Plan& plan, const RankLayout& layout, int rank, CommFactory& factory,
                            Communicator* tp, const std::vector<Parameter*>& parameters, bool tied_embeddings,
@@ -43,9 +34,12 @@ GradientSync::GradientSync(const Plan& plan, const RankLayout& layout, int rank,
       num_layers_(plan.pipelines.front().stages.back().end_layer),
       layout_(gradient_layout(plan, layout, rank, all_groups, parameters)),
       places_(gradient_places(plan, layout_)),
+      value_places_(value_places(plan, layout_)),
       rounds_(gradient_rounds(plan, slot_, layout_)),
       buffer_(layout_.order, places_),
-      unreduced_squares_(summed_sequences(plan, slot_.pipeline).size()) {
+      memory_(device, buffer_.flat().element_size()),
+      unreduced_squares_(summed_sequences(plan, slot_.pipeline).size()),
+      work_(device) {
   for (std::size_t i = 0; i < all_groups.size(); ++i) {
     const std::vector<int>& ranks = all_groups[i].ranks;
     groups_.emplace_back();
@@ -67,10 +61,18 @@ GradientSync::GradientSync(const Plan& plan, const RankLayout& layout, int rank,
   const bool sums =
       std::any_of(parts_.begin(), parts_.end(), [](const auto& parts) { return !parts.empty(); });
   if (sharded_ && sums) move_values();
+  if (gathers())
+    gathers_.emplace(plan, slot_, layout_, parts_, value_places_, memory_, value_memory(), own_values_, work_,
+                     device_, [this] { start_empty_round(); });
+}
+
+bool GradientSync::gathers() const {
+  return std::any_of(value_places_.area.begin(), value_places_.area.end(),
+                     [](int area) { return area >= 0; });
 }
 
 void GradientSync::make_parts() {
-  int64_t sums = 0;
+  int64_t sums = 0, values = 0;
   for (std::size_t b = 0; b < layout_.buckets.size(); ++b) {
     parts_.emplace_back();
     for (const GradientPart& elements : layout_.buckets[b].parts) {
@@ -83,35 +85,61 @@ void GradientSync::make_parts() {
         part.contiguous = part.contiguous && (next < 0 || next == at);
         next = at + segment.count;
       }
-      if (!queue_ && !device_.asynchronous()) queue_ = std::make_unique<WorkQueue>();
     }
     if (places_.area[b] < 0) continue;
     for (Part& part : parts_.back()) {
+      int64_t own = 0;
+      memory_.for_each_own_block(part, [&](int64_t, int64_t count, int64_t) { own += count; });
       part.sums = sums;
-      for_each_own_block(part, [&](int64_t, int64_t count, int64_t) { sums += count; });
+      sums += own;
+      if (!part.elements->gathered) continue;
+      part.values = values;
+      values += own;
     }
   }
-  sums_ = at::zeros({sums}, buffer_.flat().options());
+  const at::TensorOptions options = buffer_.flat().options();
+  sums_ = at::zeros({sums}, options);
+  if (gathers()) own_values_ = at::zeros({values}, options.dtype(layout_.order.front()->value.scalar_type()));
 }
 
 void GradientSync::move_values() {
-  int64_t elements = 0;
-  for (const Parameter* parameter : layout_.order) {
-    value_offsets_.push_back(elements);
-    elements += parameter->value.numel();
-  }
-  values_ = at::empty({elements}, layout_.order.front()->value.detach().options());
+  values_ = at::empty({value_places_.elements}, layout_.order.front()->value.detach().options());
   for (std::size_t i = 0; i < layout_.order.size(); ++i) {
-    at::Tensor& value = layout_.order[i]->value;
-    const at::Tensor place = values_.narrow(0, value_offsets_[i], value.numel()).view(value.sizes());
-    place.copy_(value.detach());
-    value.set_data(place);
+    Parameter& parameter = *layout_.order[i];
+    const at::Tensor place =
+        values_.narrow(0, value_places_.offsets[i], parameter.value.numel()).view(parameter.value.sizes());
+    if (!gathers()) place.copy_(parameter.value.detach());
+    parameter.value.set_data(place);
+  }
+  for (std::size_t b = 0; b < layout_.buckets.size(); ++b)
+    for (const std::size_t i : layout_.buckets[b].parameters)
+      layout_.order[i]->gathered = value_places_.area[b] >= 0 && layout_.order[i]->sharded;
+}
+
+void GradientSync::set_values(const std::string& name, const at::Tensor& values) {
+  const at::Tensor flat = values.detach().view({-1});
+  for (std::size_t b = 0; b < layout_.buckets.size(); ++b) {
+    for (const std::size_t i : layout_.buckets[b].parameters) {
+      Parameter& parameter = *layout_.order[i];
+      if (parameter.name == name && !parameter.gathered) parameter.value.detach().view({-1}).copy_(flat);
+    }
+    for (const Part& part : parts_[b]) {
+      if (part.values < 0) continue;
+      memory_.for_each_own_block(part, [&](int64_t first, int64_t count, int64_t index) {
+        int64_t own = part.values + index;
+        PartMemory::for_each_run(part, first, count, [&](std::size_t i, int64_t begin, int64_t length) {
+          if (layout_.order[i]->name == name)
+            own_values_.narrow(0, own, length).copy_(flat.narrow(0, begin, length));
+          own += length;
+        });
+      });
+    }
   }
 }
 
 GradientSync::~GradientSync() {
   // An error of another kind ends this rank's part: nothing shall wait for the sums.
-  if (queue_ ? !queue_->idle() : summing_) {
+  if (!work_.idle()) {
     for (const auto& group : groups_) {
       if (group) group->abort();
     }
@@ -130,7 +158,7 @@ void GradientSync::make_staging() {
   for (const auto& parts : parts_) {
     for (const Part& part : parts) {
       if (!part.contiguous || empty_rounds)
-        elements = std::max(elements, std::min(piece_elements(part), part.elements->count));
+        elements = std::max(elements, std::min(memory_.piece_elements(part), part.elements->count));
     }
   }
   for (const GradientBucket& bucket : layout_.buckets) {
@@ -141,10 +169,10 @@ void GradientSync::make_staging() {
     }
   }
   const at::Tensor& flat = buffer_.flat();
-  staging_ =
-      at::empty({std::max(elements, replicated) * flat.element_size()}, flat.options().dtype(at::kByte));
-  if (empty_rounds)
-    zeros_ = at::zeros({std::min(kZeroBytes, staging_.numel())}, flat.options().dtype(at::kByte));
+  const at::TensorOptions bytes = flat.options().dtype(at::kByte);
+  const int64_t staging = std::max(elements, replicated) * flat.element_size();
+  memory_.set_staging(at::empty({staging}, bytes));
+  if (empty_rounds) zeros_ = at::zeros({std::min(kZeroBytes, staging)}, bytes);
 }
 
 void GradientSync::begin_iteration(double loss_scale, bool measure) {
@@ -153,7 +181,30 @@ void GradientSync::begin_iteration(double loss_scale, bool measure) {
   buffer_.begin_iteration(loss_scale);
   sums_.zero_();
   next_bucket_ = next_round_ = 0;
+  if (gathers_) return gathers_->begin_iteration();
   start_empty_rounds();
+}
+
+void GradientSync::begin_evaluation(const std::function<bool(int)>& computes) {
+  if (gathers_) gathers_->begin_evaluation(computes);
+}
+
+void GradientSync::end_evaluation() {
+  if (!gathers_) return;
+  if (!gathers_->ended()) throw std::logic_error("layers of an evaluation are missing");
+  work_.wait();
+}
+
+void GradientSync::forward_begins(int layer) {
+  if (gathers_) gathers_->layer_begins(layer);
+}
+
+void GradientSync::forward_ends(int layer) {
+  if (gathers_) gathers_->layer_ends(layer);
+}
+
+void GradientSync::gather_values(int layer) {
+  if (gathers_) gathers_->gather_now(layer);
 }
 
 std::optional<std::size_t> GradientSync::bucket_in_rounds(int layer) const {
@@ -164,6 +215,7 @@ std::optional<std::size_t> GradientSync::bucket_in_rounds(int layer) const {
 }
 
 void GradientSync::layer_begins(int layer) {
+  if (gathers_) gathers_->layer_begins(layer);
   const std::optional<std::size_t> bucket = bucket_in_rounds(layer);
   if (!bucket) return;
   if (under_way_ && places_.area[*under_way_] == places_.area[*bucket]) take_round();
@@ -179,7 +231,12 @@ void GradientSync::layer_finished(int layer, bool last) {
     take_round();
     start_bucket(*bucket, round.microbatch);
     under_way_ = bucket;
-    start_empty_rounds();
+    round_ends_ = work_.point();
+    if (gathers_) {
+      gathers_->layer_ends(layer);
+    } else {
+      start_empty_rounds();
+    }
   }
   if (!last) return;
   // What layers share is finished with the last of them: see finish().
@@ -193,18 +250,22 @@ void GradientSync::layer_finished(int layer, bool last) {
 // Their order is that of all ranks, and they need nothing that other rounds have not freed: they are started
 // at once, and others never wait for this rank's next backward.
 void GradientSync::start_empty_rounds() {
-  for (; next_round_ < rounds_.size() && rounds_[next_round_].microbatch < 0; ++next_round_)
-    reduce(rounds_[next_round_].bucket, &GradientSync::sum_others);
+  while (next_round_ < rounds_.size() && rounds_[next_round_].microbatch < 0) start_empty_round();
+}
+
+void GradientSync::start_empty_round() {
+  reduce(rounds_.at(next_round_++).bucket, &GradientSync::sum_others);
+  round_ends_ = work_.point();  // it may be of the bucket under way, whose sums change both
 }
 
 void GradientSync::take_round() {
   if (!under_way_) return;
-  if (queue_) queue_->wait();
-  device_.order(device_.gradients(), device_.compute());
+  work_.wait(round_ends_);
   const at::Tensor& flat = buffer_.flat();
   for (const Part& part : parts_[*under_way_]) {
-    for_each_own_block(part, [&](int64_t first, int64_t count, int64_t sums) {
-      for_each_run(part, first, count, [&](std::size_t i, int64_t begin, int64_t length) {
+    memory_.for_each_own_block(part, [&](int64_t first, int64_t count, int64_t index) {
+      int64_t sums = part.sums + index;
+      PartMemory::for_each_run(part, first, count, [&](std::size_t i, int64_t begin, int64_t length) {
         sums_.narrow(0, sums, length).add_(flat.narrow(0, buffer_.offset(i) + begin, length));
         sums += length;
       });
@@ -243,25 +304,22 @@ void GradientSync::start_bucket(std::size_t bucket, int microbatch) {
 }
 
 void GradientSync::reduce(std::size_t bucket, PieceFunction function) {
-  std::vector<Part>& parts = parts_[bucket];
-  if (queue_) {
-    for (Part& part : parts) queue_->push([this, &part, function] { for_each_piece(part, function); });
-  } else if (!parts.empty()) {
-    summing_ = true;
-    device_.order(device_.compute(), device_.gradients());
-    for (Part& part : parts) for_each_piece(part, function);
+  for (const Part& part : parts_[bucket]) {
+    work_.push([this, &part, function] {
+      memory_.for_each_piece(part,
+                             [&](int64_t first, int64_t count) { (this->*function)(part, first, count); });
+    });
   }
 }
 
 void GradientSync::finish() {
-  if (next_round_ != rounds_.size()) throw std::logic_error("gradients of a microbatch are missing");
+  if (next_round_ != rounds_.size() || (gathers_ && !gathers_->ended()))
+    throw std::logic_error("gradients of a microbatch are missing");
   for (; next_bucket_ < layout_.buckets.size(); ++next_bucket_) {
     if (places_.area[next_bucket_] < 0) start_bucket(next_bucket_, 0);
   }
   take_round();
-  if (queue_) queue_->wait();
-  device_.order(device_.gradients(), device_.compute());
-  summing_ = false;
+  work_.wait();
   if (!sharded_) broadcast_replicated(gradient_memory());
 }
 
@@ -283,128 +341,85 @@ std::map<std::string, at::Tensor> GradientSync::gradients() const {
 
 int64_t GradientSync::gradient_bytes() const {
   int64_t bytes = 0;
-  for (const at::Tensor& tensor : {buffer_.flat(), sums_, staging_, zeros_}) {
+  for (const at::Tensor& tensor : {buffer_.flat(), sums_, memory_.staging(), zeros_}) {
     if (tensor.defined()) bytes += tensor.numel() * static_cast<int64_t>(tensor.element_size());
   }
   return bytes;
 }
 
 void GradientSync::drop_gradients() {
-  if (queue_) {
-    try {
-      queue_->wait();
-    } catch (const std::exception&) {  // the failure that ended the generation
-    }
+  try {
+    work_.wait();
+  } catch (const std::exception&) {  // the failure that ended the generation
   }
   device_.wait(device_.gradients());
   // The optimizer's slices and the parameters refer to it, too.
   for (const at::Tensor& tensor : {buffer_.flat(), sums_}) tensor.storage().unsafeGetStorageImpl()->reset();
-  staging_ = zeros_ = at::Tensor();
+  memory_.set_staging({});
+  zeros_ = at::Tensor();
 }
 
 void GradientSync::share_values() {
   if (!values_.defined()) return;
-  for (auto& parts : parts_) {
-    for (Part& part : parts) for_each_piece(part, &GradientSync::share_piece);
+  for (const auto& parts : parts_) {
+    for (const Part& part : parts) {
+      if (part.values >= 0) continue;
+      memory_.for_each_piece(part, [&](int64_t first, int64_t count) { share_piece(part, first, count); });
+    }
   }
-  broadcast_replicated({values_, value_offsets_});
+  broadcast_replicated(value_memory());
 }
 
-int64_t GradientSync::piece_elements(const Part& part) const {
-  if (device_.asynchronous()) return part.elements->count;
-  return kPieceBytes / static_cast<int64_t>(buffer_.flat().element_size());
-}
-
-void GradientSync::for_each_piece(Part& part, PieceFunction function) {
-  const int64_t most = piece_elements(part);
-  for (int64_t first = 0; first < part.elements->count; first += most)
-    (this->*function)(part, first, std::min(most, part.elements->count - first));
-}
-
-void GradientSync::sum_piece(Part& part, int64_t first, int64_t count) {
-  const Memory memory = gradient_memory();
-  char* data = memory_of(part, memory, first);
+void GradientSync::sum_piece(const Part& part, int64_t first, int64_t count) {
+  const FlatMemory memory = gradient_memory();
+  char* data = memory_.memory_of(part, memory, first);
   const Stream stream = device_.gradients();
-  copy(part, memory, first, count, data, Direction::out, stream);
+  memory_.copy(part, memory, first, count, data, PartMemory::Direction::out, stream);
   const auto elements = static_cast<std::size_t>(count);
   const ElementType type = element_type(memory.flat.scalar_type());
   if (!sharded_) {
     part.group->all_reduce(data, elements, type, ReduceOp::sum, stream);
-    return copy(part, memory, first, count, data, Direction::in, stream);
+    return memory_.copy(part, memory, first, count, data, PartMemory::Direction::in, stream);
   }
   part.group->reduce_own_block(data, elements, type, ReduceOp::sum, stream);
-  const BlockRange own = block_of(elements, part.group->size(), part.group->rank());
-  copy(part, memory, first + static_cast<int64_t>(own.first), static_cast<int64_t>(own.count),
-       data + own.first * memory.element_bytes(), Direction::in, stream);
+  const BlockRange own = PartMemory::own_block(part, count);
+  memory_.copy(part, memory, first + static_cast<int64_t>(own.first), static_cast<int64_t>(own.count),
+               data + own.first * memory.element_bytes(), PartMemory::Direction::in, stream);
 }
 
 // What the others add goes to the own sums.
-void GradientSync::sum_others(Part& part, int64_t first, int64_t count) {
+void GradientSync::sum_others(const Part& part, int64_t first, int64_t count) {
   const Stream stream = device_.gradients();
   const auto element = static_cast<std::size_t>(buffer_.flat().element_size());
-  char* const data = static_cast<char*>(staging_.data_ptr());
+  char* const data = memory_.staging_data();
   const std::size_t bytes = static_cast<std::size_t>(count) * element,
                     most = static_cast<std::size_t>(zeros_.numel());
   for (std::size_t done = 0; done < bytes; done += most)
     device_.copy(data + done, zeros_.data_ptr(), std::min(most, bytes - done), stream);
-  const auto elements = static_cast<std::size_t>(count);
-  const BlockRange own = block_of(elements, part.group->size(), part.group->rank());
+  const BlockRange own = PartMemory::own_block(part, count);
   const std::size_t own_bytes = own.count * element;
   char* const in_data = data + own.first * element;
-  char* const in_sums =
-      static_cast<char*>(sums_.data_ptr()) + static_cast<std::size_t>(sums_of(part, first)) * element;
+  char* const in_sums = static_cast<char*>(sums_.data_ptr()) +
+                        static_cast<std::size_t>(part.sums + memory_.own_index(part, first)) * element;
   device_.copy(in_data, in_sums, own_bytes, stream);
-  part.group->reduce_own_block(data, elements, element_type(sums_.scalar_type()), ReduceOp::sum, stream);
+  part.group->reduce_own_block(data, static_cast<std::size_t>(count), element_type(sums_.scalar_type()),
+                               ReduceOp::sum, stream);
   device_.copy(in_sums, in_data, own_bytes, stream);
 }
 
-void GradientSync::share_piece(Part& part, int64_t first, int64_t count) {
+void GradientSync::share_piece(const Part& part, int64_t first, int64_t count) {
   const Stream stream = device_.compute();
-  const Memory memory{values_, value_offsets_};
-  char* data = memory_of(part, memory, first);
-  const BlockRange own = block_of(static_cast<std::size_t>(count), part.group->size(), part.group->rank());
-  copy(part, memory, first + static_cast<int64_t>(own.first), static_cast<int64_t>(own.count),
-       data + own.first * memory.element_bytes(), Direction::out, stream);
+  const FlatMemory memory = value_memory();
+  char* data = memory_.memory_of(part, memory, first);
+  const BlockRange own = PartMemory::own_block(part, count);
+  memory_.copy(part, memory, first + static_cast<int64_t>(own.first), static_cast<int64_t>(own.count),
+               data + own.first * memory.element_bytes(), PartMemory::Direction::out, stream);
   part.group->gather_blocks(data, static_cast<std::size_t>(count), element_type(values_.scalar_type()),
                             stream);
-  copy(part, memory, first, count, data, Direction::in, stream);
+  memory_.copy(part, memory, first, count, data, PartMemory::Direction::in, stream);
 }
 
-char* GradientSync::memory_of(const Part& part, const Memory& memory, int64_t first) const {
-  if (!part.contiguous) return static_cast<char*>(staging_.data_ptr());
-  const GradientSegment& segment = part.elements->segments.front();
-  return memory.at(segment.parameter, segment.first + first);
-}
-
-void GradientSync::copy(const Part& part, const Memory& memory, int64_t first, int64_t count, char* elements,
-                        Direction direction, Stream stream) const {
-  if (part.contiguous) return;
-  for_each_run(part, first, count, [&](std::size_t parameter, int64_t begin, int64_t length) {
-    char* const place = memory.at(parameter, begin);
-    const std::size_t bytes = static_cast<std::size_t>(length) * memory.element_bytes();
-    const bool out = direction == Direction::out;
-    device_.copy(out ? elements : place, out ? place : elements, bytes, stream);
-    elements += bytes;
-  });
-}
-
-// Elements [first, first + count) of a part, as runs of parameters' elements: f(parameter, first, count).
-template <class Function>
-void GradientSync::for_each_run(const Part& part, int64_t first, int64_t count, Function&& function) const {
-  for (const GradientSegment& segment : part.elements->segments) {
-    if (count <= 0) return;
-    if (first >= segment.count) {
-      first -= segment.count;
-      continue;
-    }
-    const int64_t length = std::min(count, segment.count - first);
-    function(segment.parameter, segment.first + first, length);
-    count -= length;
-    first = 0;
-  }
-}
-
-void GradientSync::broadcast_replicated(const Memory& memory) {
+void GradientSync::broadcast_replicated(const FlatMemory& memory) {
   if (!tp_ || tp_->size() == 1) return;
   const auto for_each_replicated = [&](auto&& function) {
     for (const GradientBucket& bucket : layout_.buckets) {
@@ -417,7 +432,7 @@ void GradientSync::broadcast_replicated(const Memory& memory) {
   };
   std::size_t bytes = 0;
   const Stream stream = device_.compute();
-  char* next = static_cast<char*>(staging_.data_ptr());
+  char* next = memory_.staging_data();
   for_each_replicated([&](const char* place, std::size_t length) {
     if (tp_->rank() == 0) device_.copy(next + bytes, place, length, stream);
     bytes += length;
@@ -431,45 +446,32 @@ void GradientSync::broadcast_replicated(const Memory& memory) {
   });
 }
 
-// The sums of one piece after the other.
-int64_t GradientSync::sums_of(const Part& part, int64_t piece) const {
-  const int64_t most = piece_elements(part);
-  const BlockRange own = block_of(static_cast<std::size_t>(most), part.group->size(), part.group->rank());
-  return part.sums + piece / most * static_cast<int64_t>(own.count);
-}
-
-template <class Function>
-void GradientSync::for_each_own_block(const Part& part, Function&& function) const {
-  const int64_t most = piece_elements(part);
-  for (int64_t first = 0; first < part.elements->count; first += most) {
-    const BlockRange own = block_of(static_cast<std::size_t>(std::min(most, part.elements->count - first)),
-                                    part.group->size(), part.group->rank());
-    function(first + static_cast<int64_t>(own.first), static_cast<int64_t>(own.count), sums_of(part, first));
-  }
-}
-
-OptimizerSlice GradientSync::slice(std::size_t i, int64_t first, const at::Tensor& gradient) const {
+OptimizerSlice GradientSync::slice(std::size_t i, int64_t first, const at::Tensor& value,
+                                   const at::Tensor& gradient) const {
   const Parameter& parameter = *layout_.order[i];
-  return {parameter.name,
-          parameter.decay,
-          first,
-          gradient.numel(),
-          parameter.value.detach().view({-1}).narrow(0, first, gradient.numel()),
-          gradient,
-          parameter.linear};
+  return {parameter.name, parameter.decay, first, gradient.numel(), value, gradient, parameter.linear};
+}
+
+OptimizerSlice GradientSync::whole_slice(std::size_t i) const {
+  return slice(i, 0, layout_.order[i]->value.detach().view({-1}), buffer_.view(i).view({-1}));
 }
 
 std::vector<OptimizerSlice> GradientSync::own_slices() const {
   std::vector<OptimizerSlice> slices;
-  for (std::size_t b = 0; b < layout_.buckets.size(); ++b) {
-    const bool in_rounds = places_.area[b] >= 0;
-    for (const Part& part : parts_[b]) {
-      for_each_own_block(part, [&](int64_t first, int64_t count, int64_t sums) {
-        for_each_run(part, first, count, [&](std::size_t i, int64_t begin, int64_t length) {
-          slices.push_back(slice(i, begin,
-                                 in_rounds ? sums_.narrow(0, sums, length)
-                                           : buffer_.flat().narrow(0, buffer_.offset(i) + begin, length)));
-          sums += length;
+  const auto add = [&](const Part& part, int64_t index, std::size_t i, int64_t begin, int64_t length) {
+    const at::Tensor value = part.values >= 0
+                                 ? own_values_.narrow(0, part.values + index, length)
+                                 : layout_.order[i]->value.detach().view({-1}).narrow(0, begin, length);
+    slices.push_back(slice(i, begin, value,
+                           part.sums >= 0 ? sums_.narrow(0, part.sums + index, length)
+                                          : buffer_.flat().narrow(0, buffer_.offset(i) + begin, length)));
+  };
+  for (const auto& parts : parts_) {
+    for (const Part& part : parts) {
+      memory_.for_each_own_block(part, [&](int64_t first, int64_t count, int64_t index) {
+        PartMemory::for_each_run(part, first, count, [&](std::size_t i, int64_t begin, int64_t length) {
+          add(part, index, i, begin, length);
+          index += length;
         });
       });
     }
@@ -481,7 +483,7 @@ std::vector<OptimizerSlice> GradientSync::slices() const {
   std::vector<OptimizerSlice> slices = sharded_ ? own_slices() : std::vector<OptimizerSlice>();
   for (const GradientBucket& bucket : layout_.buckets) {
     if (sharded_ && bucket.summed) continue;
-    for (const std::size_t i : bucket.parameters) slices.push_back(slice(i, 0, buffer_.view(i).view({-1})));
+    for (const std::size_t i : bucket.parameters) slices.push_back(whole_slice(i));
   }
   return slices;
 }

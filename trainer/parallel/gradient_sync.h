@@ -1,13 +1,16 @@
 // The gradients of one rank until the optimizer step: accumulated in a flat buffer, reduced over all
 // pipelines while the last backward still runs, and, with ZeRO-1, reduced to the ranks that update them. With
-// ZeRO-2 they are reduced to these ranks after every microbatch, and accumulated there.
+// ZeRO-2 they are reduced to these ranks after every microbatch, and accumulated there. With ZeRO-3 the
+// values are sharded as well, and gathered for each layer's forward and backward (parameter_gathers.h).
 //
 //     sync.begin_iteration();
+//     sync.forward_begins(layer);           // ZeRO-3: before each layer's forward
+//     sync.forward_ends(layer);             // and after it
 //     sync.layer_begins(layer);             // before each layer's backward
 //     sync.layer_finished(layer, last);     // after it; `last`: of the last microbatch
 //     sync.finish();                        // now the gradients of slices() are the sums
 //     optimizer->step(...);                 // over slices()
-//     sync.share_values();                  // ZeRO-1: everybody gets what others updated
+//     sync.share_values();                  // ZeRO-1: everybody gets what others updated, and keeps it
 //
 // A bucket (gradient_buckets.h) is sent as soon as its layers are finished. Reductions run on their own
 // thread, in an order that is equal on all ranks, in pieces that stay in a processor's cache. On a device
@@ -31,14 +34,16 @@
 
 #include "planner/plan/plan.h"
 #include "planner/plan/rank_layout.h"
+#include "trainer/comm/background_work.h"
 #include "trainer/comm/communicator.h"
 #include "trainer/comm/device.h"
-#include "trainer/comm/work_queue.h"
 #include "trainer/model/layer.h"
 #include "trainer/optim/optimizer.h"
 #include "trainer/parallel/gradient_buckets.h"
 #include "trainer/parallel/gradient_buffer.h"
 #include "trainer/parallel/gradient_rounds.h"
+#include "trainer/parallel/parameter_gathers.h"
+#include "trainer/parallel/part_memory.h"
 
 namespace sailor {
 
@@ -46,15 +51,25 @@ class GradientSync {
  public:
   // Creates the communicators of the groups of `rank`. `tp` is the rank's TP group, or nullptr; it and the
   // parameters (each once) outlive the object. With ZeRO-1 the values of the parameters move into a buffer of
-  // this object. `tied_embeddings` as in the model. Parameters are in the memory of `device`, which outlives
-  // the object, and of the factory's communicators.
+  // this object; with ZeRO-3 they are undefined until set_values() has been called for each.
+  // `tied_embeddings` as in the model. Parameters are in the memory of `device`, which outlives the object,
+  // and of the factory's communicators.
   GradientSync(const Plan& plan, const RankLayout& layout, int rank, CommFactory& factory, Communicator* tp,
                const std::vector<Parameter*>& parameters, bool tied_embeddings = false,
                Device& device = host_device());
   ~GradientSync();
 
+  // The values of a parameter: those of all its elements on this rank.
+  void set_values(const std::string& name, const at::Tensor& values);
+
   // See GradientBuffer. `measure`: own_unreduced_squares() is of this iteration.
   void begin_iteration(double loss_scale = 1, bool measure = false);
+  // Before a forward without backward, of the microbatches for which `computes` is true, and after it.
+  void begin_evaluation(const std::function<bool(int)>& computes);
+  void end_evaluation();
+  // Call them when the forward of one microbatch through a layer begins and when it is done.
+  void forward_begins(int layer);
+  void forward_ends(int layer);
   // Call them when the backward of one microbatch through a layer begins and when it is done; `last`: no
   // other microbatch follows. For the last microbatch, or with ZeRO-2 every one, call them from the last
   // layer down.
@@ -62,6 +77,9 @@ class GradientSync {
   void layer_finished(int layer, bool last);
   void finish();
   void share_values();
+  // With ZeRO-3, between iterations: gathers a layer's values, which stay until the next call. All replicas
+  // of its stage call it.
+  void gather_values(int layer);
   // After finish() or share_values(): throws unless the received values are valid.
   void settle() const;
   // The memory of each parameter's gradient, by name: of use for other things before begin_iteration(). Not
@@ -94,10 +112,10 @@ class GradientSync {
                const std::vector<Parameter*>& parameters, const std::vector<GradientGroup>& all_groups,
                Device& device);
 
-  struct Part;
-  using PieceFunction = void (GradientSync::*)(Part&, int64_t first, int64_t count);
+  using PieceFunction = void (GradientSync::*)(const Part&, int64_t first, int64_t count);
   void start_bucket(std::size_t bucket, int microbatch);
   void reduce(std::size_t bucket, PieceFunction function);
+  void start_empty_round();
   // ZeRO-2: the rounds in which this rank's pipeline adds nothing, until the next one in which it does.
   void start_empty_rounds();
   // Waits for the reduction under way, if there is one, and adds its result to the sums.
@@ -106,40 +124,19 @@ class GradientSync {
   std::optional<std::size_t> bucket_in_rounds(int layer) const;
   void add_unreduced_squares(const GradientBucket& bucket, int microbatch);
   void sum_replicated(const GradientBucket& bucket);
+  bool gathers() const;  // any values
   void make_parts();
   void move_values();
   void make_staging();
-  int64_t piece_elements(const Part& part) const;
-  void for_each_piece(Part& part, PieceFunction function);
-  void sum_piece(Part& part, int64_t first, int64_t count);
-  void sum_others(Part& part, int64_t first, int64_t count);
-  void share_piece(Part& part, int64_t first, int64_t count);
-  // A flat buffer, and where each parameter is in it: of gradients or of values.
-  struct Memory {
-    const at::Tensor& flat;
-    const std::vector<int64_t>& offsets;
-
-    std::size_t element_bytes() const { return static_cast<std::size_t>(flat.element_size()); }
-    char* at(std::size_t parameter, int64_t first = 0) const {
-      return static_cast<char*>(flat.data_ptr()) +
-             static_cast<std::size_t>(offsets[parameter] + first) * element_bytes();
-    }
-  };
-  Memory gradient_memory() const { return {buffer_.flat(), buffer_.offsets()}; }
-  // Memory of elements [first, first + count) of a part. In place if the part is contiguous; else in the
-  // staging area, which copy() fills or empties.
-  char* memory_of(const Part& part, const Memory& memory, int64_t first) const;
-  enum class Direction { out, in };  // relative to the buffer
-  void copy(const Part& part, const Memory& memory, int64_t first, int64_t count, char* elements,
-            Direction direction, Stream stream) const;
-  template <class Function>
-  void for_each_run(const Part& part, int64_t first, int64_t count, Function&& function) const;
-  void broadcast_replicated(const Memory& memory);
-  // Calls f(first, count, in `sums_`) for the block of each piece of a part that this rank owns.
-  template <class Function>
-  void for_each_own_block(const Part& part, Function&& function) const;
-  int64_t sums_of(const Part& part, int64_t piece) const;
-  OptimizerSlice slice(std::size_t i, int64_t first, const at::Tensor& gradient) const;
+  void sum_piece(const Part& part, int64_t first, int64_t count);
+  void sum_others(const Part& part, int64_t first, int64_t count);
+  void share_piece(const Part& part, int64_t first, int64_t count);
+  FlatMemory gradient_memory() const { return {buffer_.flat(), buffer_.offsets()}; }
+  FlatMemory value_memory() const { return {values_, value_places_.offsets}; }
+  void broadcast_replicated(const FlatMemory& memory);
+  OptimizerSlice slice(std::size_t i, int64_t first, const at::Tensor& value,
+                       const at::Tensor& gradient) const;
+  OptimizerSlice whole_slice(std::size_t i) const;
   std::vector<OptimizerSlice> own_slices() const;  // with ZeRO-1: part of what is reduced
   // The gradients that this rank answers for in sums over the model: work(layer, gradient).
   template <class Work>
@@ -152,26 +149,27 @@ class GradientSync {
   const bool sums_replicated_;
   const int num_layers_;
   GradientLayout layout_;
-  const GradientPlaces places_;
+  const BucketPlaces places_, value_places_;
   const std::vector<GradientRound> rounds_;  // with ZeRO-2
   // by index of the plan's groups; nullptr = not a member
   std::vector<std::unique_ptr<Communicator>> groups_;
   GradientBuffer buffer_;
+  PartMemory memory_;
   // With ZeRO-2, of the buckets that are reduced in rounds: own blocks in order.
   at::Tensor sums_;
-  at::Tensor values_;                               // with ZeRO-1, in the order of the layout
-  std::vector<int64_t> value_offsets_;              // of each parameter
+  at::Tensor values_;                               // with ZeRO-1
+  at::Tensor own_values_;                           // with ZeRO-3, of gathered parts: own blocks in order
   std::vector<std::vector<std::size_t>> of_layer_;  // parameters of each layer
   std::vector<std::vector<Part>> parts_;            // by bucket
   std::size_t next_bucket_ = 0;                     // of those that are reduced once
   std::size_t next_round_ = 0;
   std::optional<std::size_t> under_way_;  // the bucket of the last round, until take_round()
-  at::Tensor staging_;                    // bytes, separate from the buffer
+  BackgroundWork::Point round_ends_;      // of it and of what follows
   at::Tensor zeros_;                      // if there are empty rounds
-  bool summing_ = false;                  // between the first reduction and finish()
   bool measure_ = false;                  // in this iteration
   std::vector<double> unreduced_squares_;
-  std::unique_ptr<WorkQueue> queue_;  // nullptr: nothing to reduce, or on a device
+  BackgroundWork work_;
+  std::optional<ParameterGathers> gathers_;  // with ZeRO-3
 };
 
 }  // namespace sailor

@@ -197,8 +197,10 @@ ReplicaReport ReplicaCheck::run(const ReplicatedState& state, OnDivergence actio
 ReplicatedState replicated_state(const std::vector<Parameter*>& parameters, const Optimizer& optimizer,
                                  bool sharded) {
   ReplicatedState replicated;
-  for (const Parameter* parameter : parameters)
-    replicated[parameter->name] = {parameter->value.detach().view({-1})};
+  for (const Parameter* parameter : parameters) {
+    std::vector<at::Tensor>& tensors = replicated[parameter->name];
+    if (!parameter->gathered) tensors.push_back(parameter->value.detach().view({-1}));
+  }
   if (sharded) return replicated;
   for (std::size_t i = 0; i < optimizer.slices().size(); ++i) {
     for (const OptimizerState& state : optimizer.state(i))

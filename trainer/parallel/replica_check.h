@@ -30,6 +30,7 @@
 namespace sailor {
 
 // What the replicas of a parameter hold alike, by its name: flat tensors with its elements, its value first.
+// Nothing of gathered parameters (ZeRO-3).
 using ReplicatedState = std::map<std::string, std::vector<at::Tensor>>;
 // `sharded`: with ZeRO-1 optimizer states have no replicas.
 ReplicatedState replicated_state(const std::vector<Parameter*>& parameters, const Optimizer& optimizer,

@@ -18,13 +18,15 @@ bool Chunk::computed_again(std::size_t i) const {
   return recompute_ && layer > 0 && layer + 1 < model_layers_;
 }
 
-at::Tensor Chunk::forward(Flight& flight, const Batch& batch, at::Tensor x) const {
+at::Tensor Chunk::forward(Flight& flight, const Batch& batch, at::Tensor x, const LayerCall& layer_begins,
+                          const LayerCall& layer_ends) const {
   flight.batch = batch;
   flight.inputs.resize(layers_.size());
   flight.outputs.resize(layers_.size());
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     if (x.defined()) x.set_requires_grad(true);
     flight.inputs[i] = x;
+    layer_begins(first_layer_ + static_cast<int>(i));
     if (computed_again(i)) {
       const at::NoGradGuard no_graph;
       x = layers_[i]->forward(x, batch);
@@ -32,18 +34,24 @@ at::Tensor Chunk::forward(Flight& flight, const Batch& batch, at::Tensor x) cons
       flight.outputs[i] = layers_[i]->forward(x, batch);
       x = flight.outputs[i].detach();
     }
+    layer_ends(first_layer_ + static_cast<int>(i));
   }
   return x;
 }
 
-at::Tensor Chunk::evaluate(const Batch& batch, at::Tensor x) const {
+at::Tensor Chunk::evaluate(const Batch& batch, at::Tensor x, const LayerCall& layer_begins,
+                           const LayerCall& layer_ends) const {
   const at::NoGradGuard no_graph;
-  for (Layer* layer : layers_) x = layer->forward(x, batch);
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    layer_begins(first_layer_ + static_cast<int>(i));
+    x = layers_[i]->forward(x, batch);
+    layer_ends(first_layer_ + static_cast<int>(i));
+  }
   return x;
 }
 
-at::Tensor Chunk::backward(Flight& flight, at::Tensor gradient, const std::function<void(int)>& layer_begins,
-                           const std::function<void(int)>& layer_finished) const {
+at::Tensor Chunk::backward(Flight& flight, at::Tensor gradient, const LayerCall& layer_begins,
+                           const LayerCall& layer_finished) const {
   for (std::size_t i = layers_.size(); i-- > 0;) {
     layer_begins(first_layer_ + static_cast<int>(i));
     at::Tensor input = std::move(flight.inputs[i]);

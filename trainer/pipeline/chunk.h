@@ -14,6 +14,9 @@
 
 namespace sailor {
 
+// Is called with a layer's index.
+using LayerCall = std::function<void(int)>;
+
 class Chunk {
  public:
   // Stored data for the backward of one microbatch.
@@ -31,15 +34,17 @@ class Chunk {
   int end_layer() const { return first_layer_ + static_cast<int>(layers_.size()); }
   bool recomputes() const { return recompute_; }
 
-  // `x` is undefined if the chunk begins with the model's first layer. The result has no graph.
-  at::Tensor forward(Flight& flight, const Batch& batch, at::Tensor x) const;
+  // `x` is undefined if the chunk begins with the model's first layer. The result has no graph. Calls both
+  // functions for each layer, before and after it is computed.
+  at::Tensor forward(Flight& flight, const Batch& batch, at::Tensor x, const LayerCall& layer_begins,
+                     const LayerCall& layer_ends) const;
   // The same without a graph, for validation.
-  at::Tensor evaluate(const Batch& batch, at::Tensor x) const;
+  at::Tensor evaluate(const Batch& batch, at::Tensor x, const LayerCall& layer_begins,
+                      const LayerCall& layer_ends) const;
   // Takes the gradient of forward()'s result; returns that of `x`, or an undefined one. Calls both functions
-  // with each layer's index, from the last down: before its parameters get gradients, and when these are
-  // complete.
-  at::Tensor backward(Flight& flight, at::Tensor gradient, const std::function<void(int)>& layer_begins,
-                      const std::function<void(int)>& layer_finished) const;
+  // for each layer, from the last down: before its parameters get gradients, and when these are complete.
+  at::Tensor backward(Flight& flight, at::Tensor gradient, const LayerCall& layer_begins,
+                      const LayerCall& layer_finished) const;
 
  private:
   bool computed_again(std::size_t i) const;

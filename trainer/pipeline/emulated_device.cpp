@@ -74,7 +74,7 @@ EmulatedDevice::Clock::time_point EmulatedDevice::latest(Clock::time_point start
 }
 
 void EmulatedDevice::part_computed(const PhaseWork& part, Clock::time_point start) {
-  const std::chrono::duration<double> emulated(profiled_time_s(profile_, part));
+  const std::chrono::duration<double> emulated(profiled_time_s(profile_, part) + part.waited_s);
   sleep_until(latest(start) + std::chrono::duration_cast<Clock::duration>(emulated));
 }
 
@@ -90,7 +90,8 @@ void EmulatedDevice::computed(const PhaseWork& work, Clock::time_point start) {
     counters_.overrun_s += real_s - emulated_s;
     return;
   }
-  sleep_until(start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(emulated_s)));
+  const std::chrono::duration<double> all(emulated_s + work.waited_s);
+  sleep_until(start + std::chrono::duration_cast<Clock::duration>(all));
 }
 
 }  // namespace sailor

@@ -4,14 +4,53 @@
 #include <utility>
 
 namespace sailor {
+namespace {
+
+// A forward or backward of a microbatch, which takes as long as on the emulated device if there is one.
+class PacedPhase {
+ public:
+  PacedPhase(Pacer* pacer, PhaseWork work) : pacer_(pacer), work_(work), start_(Pacer::Clock::now()) {}
+
+  // For other ranks.
+  template <class Wait>
+  void waits(const Wait& wait) {
+    if (pacer_ == nullptr) return wait();
+    const auto asked = Pacer::Clock::now();
+    wait();
+    work_.waited_s += std::chrono::duration<double>(Pacer::Clock::now() - asked).count();
+  }
+  // Layers before or from this one are computed.
+  void computed_to(int end_layer) {
+    PhaseWork part = work_;
+    part.end_layer = end_layer;
+    if (pacer_) pacer_->part_computed(part, start_);
+  }
+  void computed_from(int first_layer) {
+    PhaseWork part = work_;
+    part.first_layer = first_layer;
+    if (pacer_) pacer_->part_computed(part, start_);
+  }
+  void computed() {
+    if (pacer_) pacer_->computed(work_, start_);
+  }
+
+ private:
+  Pacer* const pacer_;
+  PhaseWork work_;
+  const Pacer::Clock::time_point start_;
+};
+
+}  // namespace
 
 PipelineExecutor::PipelineExecutor(const GroupPosition& position, const ModelSpec& model,
-                                   at::ScalarType dtype, std::vector<Chunk> chunks, StageLink* previous,
-                                   StageLink* next, Pacer* pacer, StepRecorder& recorder)
+                                   at::ScalarType dtype, std::vector<Chunk> chunks,
+                                   std::vector<ScheduleStep> steps, StageLink* previous, StageLink* next,
+                                   Pacer* pacer, StepRecorder& recorder)
     : position_(position),
       model_(model),
       dtype_(dtype),
       chunks_(std::move(chunks)),
+      steps_(std::move(steps)),
       previous_(previous),
       next_(next),
       pacer_(pacer),
@@ -37,15 +76,13 @@ bool PipelineExecutor::last(int chunk) const {
 
 PipelineResult PipelineExecutor::run(const PipelineWork& work) {
   result_ = PipelineResult{};
-  const std::vector<ScheduleStep> steps =
-      schedule_steps(static_cast<int>(chunks_.size()), position_.group, position_.groups, work.microbatches);
-  if (!steps.empty()) ask_for_message(work, steps.front());
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    if (i + 1 < steps.size()) ask_for_message(work, steps[i + 1]);
-    if (steps[i].kind == ScheduleStep::Kind::forward) {
-      forward(work, steps[i]);
+  if (!steps_.empty()) ask_for_message(work, steps_.front());
+  for (std::size_t i = 0; i < steps_.size(); ++i) {
+    if (i + 1 < steps_.size()) ask_for_message(work, steps_[i + 1]);
+    if (steps_[i].kind == ScheduleStep::Kind::forward) {
+      forward(work, steps_[i]);
     } else {
-      backward(work, steps[i]);
+      backward(work, steps_[i]);
     }
   }
   recorder_.timed(TaskKind::wait, -1, [&] {
@@ -90,10 +127,16 @@ void PipelineExecutor::forward(const PipelineWork& work, const ScheduleStep& ste
 
   auto& flights = flights_[static_cast<std::size_t>(step.chunk)];
   flights.emplace_back();
-  const auto start = Pacer::Clock::now();
   recorder_.timed(TaskKind::forward, step.microbatch, [&] {
-    x = chunk.forward(flights.back(), batch, std::move(x));
-    if (pacer_) pacer_->computed(phase_work(Phase::forward, chunk, sequences), start);
+    PacedPhase paced(pacer_, phase_work(Phase::forward, chunk, sequences));
+    x = chunk.forward(
+        flights.back(), batch, std::move(x),
+        [&](int layer) { paced.waits([&] { work.forward_begins(layer); }); },
+        [&](int layer) {
+          if (work.gathers_every_microbatch) paced.computed_to(layer + 1);
+          work.forward_ends(layer);
+        });
+    paced.computed();
   });
   result_.max_in_flight = std::max(result_.max_in_flight, ++in_flight_);
   if (last(step.chunk)) {
@@ -115,37 +158,28 @@ void PipelineExecutor::backward(const PipelineWork& work, const ScheduleStep& st
     gradient = take_message(step.microbatch);
   }
   const bool last_microbatch = step.microbatch + 1 == work.microbatches;
-  const auto start = Pacer::Clock::now();
-  Pacer::Clock::duration waited{};  // for sums of layers before
-  const auto waits = [&](const auto& wait) {
-    const auto asked = Pacer::Clock::now();
-    wait();
-    waited += Pacer::Clock::now() - asked;
-  };
-  // The sums of an emulated device must not begin before it is that far.
-  const auto finished_as_emulated = [&](int layer) {
-    PhaseWork part = phase_work(Phase::backward, chunk, work.sequences(step.microbatch));
-    part.first_layer = layer;
-    pacer_->part_computed(part, start);
-    waits([&] { work.layer_finished(layer, last_microbatch); });
-  };
   recorder_.timed(TaskKind::backward, step.microbatch, [&] {
-    std::vector<int> finished;  // on an emulated device, after the whole backward if there is memory for it
-    const auto begins = [&](int layer) { waits([&] { work.layer_begins(layer); }); };
-    gradient = chunk.backward(flights.front(), std::move(gradient), begins, [&](int layer) {
-      if (pacer_ && work.sums_every_microbatch) {
-        finished_as_emulated(layer);
-      } else if (pacer_ && last_microbatch) {
-        finished.push_back(layer);
-      } else {
-        work.layer_finished(layer, last_microbatch);
-      }
-    });
-    if (!pacer_) return;
-    for (const int layer : finished) finished_as_emulated(layer);
-    PhaseWork whole = phase_work(Phase::backward, chunk, work.sequences(step.microbatch));
-    whole.waited_s = std::chrono::duration<double>(waited).count();
-    pacer_->computed(whole, start);
+    PacedPhase paced(pacer_, phase_work(Phase::backward, chunk, work.sequences(step.microbatch)));
+    // The sums of an emulated device must not begin before it is that far.
+    const auto finished = [&](int layer) {
+      paced.computed_from(layer);
+      paced.waits([&] { work.layer_finished(layer, last_microbatch); });
+    };
+    std::vector<int> finished_layers;  // on an emulated device, after the whole backward if there is memory
+    gradient = chunk.backward(
+        flights.front(), std::move(gradient),
+        [&](int layer) { paced.waits([&] { work.layer_begins(layer); }); },
+        [&](int layer) {
+          if (pacer_ && !work.sums_every_microbatch && last_microbatch) {
+            finished_layers.push_back(layer);
+          } else if (pacer_ && !work.sums_every_microbatch) {
+            work.layer_finished(layer, last_microbatch);
+          } else {
+            finished(layer);
+          }
+        });
+    for (const int layer : finished_layers) finished(layer);
+    paced.computed();
   });
   flights.pop_front();
   --in_flight_;
@@ -156,8 +190,7 @@ double PipelineExecutor::evaluate(const PipelineWork& work) {
   // Whose tensors are kept while the next group is behind; a round of microbatches can be under way.
   const std::size_t most_sends = static_cast<std::size_t>(std::max(4, position_.groups));
   PipelineResult evaluated;
-  for (const ScheduleStep& step : schedule_steps(static_cast<int>(chunks_.size()), position_.group,
-                                                 position_.groups, work.microbatches)) {
+  for (const ScheduleStep& step : steps_) {
     if (step.kind == ScheduleStep::Kind::backward || work.sequences(step.microbatch) == 0) continue;
     at::Tensor x;
     if (!first(step.chunk)) {
@@ -165,7 +198,8 @@ double PipelineExecutor::evaluate(const PipelineWork& work) {
       x = take_message(step.microbatch);
     }
     const Batch batch = load(work, step);
-    x = chunks_[static_cast<std::size_t>(step.chunk)].evaluate(batch, std::move(x));
+    x = chunks_[static_cast<std::size_t>(step.chunk)].evaluate(batch, std::move(x), work.forward_begins,
+                                                               work.forward_ends);
     if (last(step.chunk)) {
       evaluated.losses.push_back(x);
     } else {

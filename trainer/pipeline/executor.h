@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "trainer/model/layer.h"
+#include "trainer/parallel/schedule.h"
 #include "trainer/parallel/stage_link.h"
 #include "trainer/pipeline/chunk.h"
 #include "trainer/pipeline/pacer.h"
-#include "trainer/pipeline/schedule.h"
 #include "trainer/pipeline/step_recorder.h"
 
 namespace sailor {
@@ -47,21 +47,24 @@ struct PipelineWork {
   int microbatches = 0;
   std::function<int(int)> sequences;     // of a microbatch
   std::function<Batch(int, bool)> load;  // a microbatch; false: no chunk here reads its tokens
+  LayerCall forward_begins, forward_ends;
   // Only for training:
   int64_t global_targets = 0;                     // of the global batch that count in the loss
   double loss_scale = 1;                          // factor on the loss in the backward
-  std::function<void(int)> layer_begins;          // a layer's backward
+  LayerCall layer_begins;                         // a layer's backward
   std::function<void(int, bool)> layer_finished;  // its end; true: of the last microbatch
   bool sums_every_microbatch = false;             // else gradients are summed after the last one alone
+  bool gathers_every_microbatch = false;          // the values of parameters
 };
 
 class PipelineExecutor {
  public:
-  // `chunks` in the order of the model; all but the pipeline's first have a `previous` group (the last group
-  // for later chunks of the first), all but its last a `next` one. References outlive the object.
+  // `chunks` in the order of the model, and the `steps` of an iteration; all but the pipeline's first have a
+  // `previous` group (the last group for later chunks of the first), all but its last a `next` one.
+  // References outlive the object.
   PipelineExecutor(const GroupPosition& position, const ModelSpec& model, at::ScalarType dtype,
-                   std::vector<Chunk> chunks, StageLink* previous, StageLink* next, Pacer* pacer,
-                   StepRecorder& recorder);
+                   std::vector<Chunk> chunks, std::vector<ScheduleStep> steps, StageLink* previous,
+                   StageLink* next, Pacer* pacer, StepRecorder& recorder);
 
   // One iteration. The loss is divided by global_targets and multiplied by loss_scale before the backward.
   // Throws CommError.
@@ -89,6 +92,7 @@ class PipelineExecutor {
   const ModelSpec model_;
   const at::ScalarType dtype_;
   const std::vector<Chunk> chunks_;
+  const std::vector<ScheduleStep> steps_;
   StageLink* const previous_;
   StageLink* const next_;
   Pacer* const pacer_;

@@ -24,7 +24,7 @@ struct PhaseWork {
   int sequences = 0;
   bool recompute = false;
   int update_parts = 1;
-  double waited_s = 0;  // for gradient sums of other layers, while it was under way (ZeRO-2)
+  double waited_s = 0;  // for other replicas, while it was under way (ZeRO-2, ZeRO-3)
 };
 
 class Pacer {
@@ -41,8 +41,8 @@ class Pacer {
     (void)work;
     (void)start;
   }
-  // The same for the layers that a backward computes first, [first_layer, end_layer) of the later call of
-  // computed(): returns when the emulated device would be done with them. Not counted.
+  // The same for the layers that a phase computes first, a part of those of the later call of computed():
+  // returns when the emulated device would be done with them. Not counted.
   virtual void part_computed(const PhaseWork& part, Clock::time_point start) {
     (void)part;
     (void)start;

@@ -11,6 +11,7 @@
 #include "trainer/checkpoint/stored_model.h"
 #include "trainer/model/element_types.h"
 #include "trainer/model/registry.h"
+#include "trainer/parallel/gradient_rounds.h"
 
 namespace sailor {
 namespace {
@@ -21,6 +22,34 @@ std::vector<int> ranks_of(const RankLayout& layout, const Plan& plan, int pipeli
   std::iota(ranks.begin(), ranks.end(), layout.base(pipeline, group));
   return ranks;
 }
+
+// Builds the layers of a rank.
+class LayerSource {
+ public:
+  LayerSource(const JobSpec& job, const RankLayout& layout, at::Device place, Communicator* tp,
+              bool unfilled) {
+    context_.model = job.model;
+    context_.padded_vocabulary = padded_vocabulary(job.model.vocabulary, layout);
+    context_.dtype = scalar_type(job.training.precision);
+    context_.device = place;
+    context_.seed = job.training.seed;
+    context_.lora = job.training.lora;
+    context_.z_loss = job.training.z_loss;
+    context_.tp = tp;
+    context_.shared = &shared_;
+    context_.unfilled = unfilled;
+    if (job.model.from.empty() || unfilled) return;
+    weights_ = std::make_unique<StoredModel>(job.model);
+    context_.weights = weights_.get();
+  }
+
+  std::unique_ptr<Layer> build(int layer) const { return build_layer(context_, layer); }
+
+ private:
+  LayerContext context_;
+  std::map<std::string, at::Tensor> shared_;
+  std::unique_ptr<StoredModel> weights_;
+};
 
 }  // namespace
 
@@ -64,32 +93,25 @@ void RankStage::connect(const Plan& plan, const RankLayout& layout, CommFactory&
 }
 
 void RankStage::build(const JobSpec& job, const Plan& plan, const RankLayout& layout, at::Device place) {
-  LayerContext context;
-  context.model = job.model;
-  context.padded_vocabulary = padded_vocabulary(job.model.vocabulary, layout);
-  context.dtype = scalar_type(job.training.precision);
-  context.device = place;
-  context.seed = job.training.seed;
-  context.lora = job.training.lora;
-  context.z_loss = job.training.z_loss;
-  context.tp = tp.get();
-  std::map<std::string, at::Tensor> shared;
-  context.shared = &shared;
-  std::unique_ptr<StoredModel> weights;
-  if (!job.model.from.empty()) {
-    weights = std::make_unique<StoredModel>(job.model);
-    context.weights = weights.get();
-  }
+  LayerSource source(job, layout, place, tp.get(), gathers_every_microbatch(plan));
   const auto& stages = plan.pipelines[static_cast<std::size_t>(position.pipeline)].stages;
   for (std::size_t s = static_cast<std::size_t>(position.group); s < stages.size();
        s += static_cast<std::size_t>(position.groups)) {
     std::vector<Layer*> of_chunk;
     for (int i = stages[s].first_layer; i < stages[s].end_layer; ++i) {
-      layers.push_back(build_layer(context, i));
+      layers.push_back(source.build(i));
       of_chunk.push_back(layers.back().get());
     }
     chunks.emplace_back(of_chunk, stages[s].first_layer, job.model.num_all_layers(),
                         stages[s].recompute == Recompute::full);
+  }
+}
+
+void RankStage::for_each_filled_layer(const JobSpec& job, const RankLayout& layout, at::Device place,
+                                      const std::function<void(Layer&)>& function) const {
+  LayerSource source(job, layout, place, tp.get(), false);
+  for (const Chunk& chunk : chunks) {
+    for (int i = chunk.first_layer(); i < chunk.end_layer(); ++i) function(*source.build(i));
   }
 }
 

@@ -2,6 +2,7 @@
 // layers of its chunks with their initial values. Built by all ranks of the plan together.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -26,10 +27,15 @@ struct RankStage {
             at::Device place);
 
   GroupPosition position;
-  std::unique_ptr<Communicator> tp;           // nullptr if the group has one GPU
-  std::unique_ptr<StageLink> previous, next;  // nullptr if there is no neighbour
-  std::vector<std::unique_ptr<Layer>> layers;
-  std::vector<Chunk> chunks;  // of the layers
+  std::unique_ptr<Communicator> tp;            // nullptr if the group has one GPU
+  std::unique_ptr<StageLink> previous, next;   // nullptr if there is no neighbour
+  std::vector<std::unique_ptr<Layer>> layers;  // with their initial values, except with ZeRO-3
+  std::vector<Chunk> chunks;                   // of the layers
+
+  // Calls function() for a copy of each layer, one at a time, that has the initial values; with ZeRO-3
+  // `layers` have none.
+  void for_each_filled_layer(const JobSpec& job, const RankLayout& layout, at::Device place,
+                             const std::function<void(Layer&)>& function) const;
 
   std::vector<Parameter*> parameters();  // in the order of layers
   std::vector<Parameter*> trained();     // of these: those that are not frozen

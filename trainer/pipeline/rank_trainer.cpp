@@ -13,22 +13,19 @@
 
 #include "planner/plan/rank_layout.h"
 #include "planner/process/seconds_since.h"
-#include "planner/spec/lora_parameters.h"
 #include "planner/spec/model_family.h"
-#include "trainer/checkpoint/adapter_directory.h"
 #include "trainer/checkpoint/directory_lock.h"
-#include "trainer/checkpoint/export_model.h"
-#include "trainer/checkpoint/gather.h"
+#include "trainer/checkpoint/export_from_ranks.h"
 #include "trainer/checkpoint/held_state.h"
 #include "trainer/checkpoint/state_transfer.h"
 #include "trainer/checkpoint/stored_model.h"
 #include "trainer/checkpoint/work_on_all_ranks.h"
 #include "trainer/model/element_types.h"
-#include "trainer/model/registry.h"
 #include "trainer/model/torch_device.h"
 #include "trainer/optim/loss_scaler.h"
 #include "trainer/optim/lr_schedule.h"
 #include "trainer/optim/spike_guard.h"
+#include "trainer/parallel/common_order.h"
 #include "trainer/parallel/gradient_sync.h"
 #include "trainer/parallel/orthogonalization.h"
 #include "trainer/parallel/parameter_place.h"
@@ -116,7 +113,8 @@ struct RankTrainer::Impl {
         muon(dynamic_cast<Muon*>(optimizer.get())),
         recorder(on.device),
         executor(stage.position, job.model, scalar_type(job.training.precision), stage.chunks,
-                 stage.previous.get(), stage.next.get(), pacer, recorder) {
+                 own_steps(plan, slot), stage.previous.get(), stage.next.get(), pacer, recorder) {
+    if (gathers_every_microbatch(plan)) set_initial_values();
     if (kind_of(job.training.precision).scales_loss) loss_scaler.emplace(job.training.loss_scale);
     if (job.training.on_spike) spike_guard.emplace(*job.training.on_spike);
     if (job.training.ema) optimizer->keep_average();
@@ -126,6 +124,14 @@ struct RankTrainer::Impl {
                             job.model.tied_embeddings && !job.training.lora, on.device);
     if (pacer) pacer->joins(stage.tp.get());
     release_cached_tensors();  // initial values were drawn in sizes of their own
+  }
+
+  // A layer at a time, of which the own part is kept.
+  void set_initial_values() {
+    stage.for_each_filled_layer(job, layout, place_of(on.device), [&](Layer& layer) {
+      for (const Parameter& parameter : layer.parameters())
+        gradient_sync.set_values(parameter.name, parameter.value);
+    });
   }
 
   int64_t next_step() const { return progress.version().steps_done; }
@@ -159,9 +165,12 @@ struct RankTrainer::Impl {
     };
     work.global_targets = data.counted_targets(next_step());
     work.loss_scale = loss_scaler ? loss_scaler->scale() : 1;
+    work.forward_begins = [this](int layer) { gradient_sync.forward_begins(layer); };
+    work.forward_ends = [this](int layer) { gradient_sync.forward_ends(layer); };
     work.layer_begins = [this](int layer) { gradient_sync.layer_begins(layer); };
     work.layer_finished = [this](int layer, bool last) { gradient_sync.layer_finished(layer, last); };
     work.sums_every_microbatch = sums_every_microbatch(plan);
+    work.gathers_every_microbatch = gathers_every_microbatch(plan);
     return work;
   }
 
@@ -203,7 +212,9 @@ struct RankTrainer::Impl {
           places.push_back(validation.spread_place(begin + i, sequences));
         return load_batch(validation, places, tokens, place_of(on.device));
       };
+      gradient_sync.begin_evaluation([&](int m) { return work.sequences(m) > 0; });
       loss += executor.evaluate(work);
+      gradient_sync.end_evaluation();
     }
     settle();
     if (slot.tp_rank != 0) loss = 0;
@@ -217,29 +228,13 @@ struct RankTrainer::Impl {
   void export_to(const std::string& directory) {
     on.device.wait(on.device.compute());
     settle();
-    std::map<std::string, ParameterSpec> padded;
-    const std::vector<ParameterSpec> listed =
-        trained_parameters(job.model, job.training.lora, padded_vocabulary(job.model.vocabulary, layout));
-    const std::vector<Parameter*> held = stage.parameters();
-    if (slot.rank != 0) {
-      for (const ParameterSpec& spec : listed) gather_on_first_rank(*world, plan, layout, spec, held);
-      return;
-    }
-    for (const ParameterSpec& spec : listed) padded[spec.name] = spec;
-    const auto whole = [&](const ParameterSpec& spec) {
-      return gather_on_first_rank(*world, plan, layout, padded.at(spec.name), held);
-    };
-    const at::ScalarType type = scalar_type(job.training.precision);
-    try {
-      if (job.training.lora) {
-        export_adapters(directory, job.model, *job.training.lora, type, whole);
-      } else {
-        export_model(directory, job.model, type, whole);
-      }
-    } catch (...) {
-      world->abort();  // the others wait for this rank
-      throw;
-    }
+    std::optional<int> gathered;
+    export_from_ranks(directory, job, plan, layout, *world, stage.parameters(), [&](int layer) {
+      if (gathered == layer) return;
+      gradient_sync.gather_values(layer);
+      on.device.wait(on.device.compute());
+      gathered = layer;
+    });
   }
 
   RankState state() {
@@ -367,6 +362,8 @@ struct RankTrainer::Impl {
     std::set<c10::StorageImpl*> storages;
     for (const Parameter* parameter : stage.trained())
       storages.insert(parameter->value.storage().unsafeGetStorageImpl());
+    for (const OptimizerSlice& slice : optimizer->slices())
+      storages.insert(slice.value.storage().unsafeGetStorageImpl());
     return storages;
   }
 

@@ -263,7 +263,8 @@ class Cells {
   bool spent() { return steps_ >= most_steps_ || deadline_.expired(); }
 
   // False when the time is over. Plans that share gradients take no less time than those that share optimizer
-  // states only: where no kind is asked for, their cells are for both.
+  // states only, and need no less memory than those that share parameters: where no kind is asked for, cells
+  // of the highest degree are for all.
   bool list(const PlanKind* kind, Bound& out) {
     const bool has_interleave = offered_.contains(PlanFeature::interleave);
     for (size_t z = 0; z < cases_.size(); ++z)

@@ -312,10 +312,13 @@ bool GroupWays::fits(const GroupWay& way, int first, int end, int in_flight) con
   stage.replicas = sharded ? question_.most_replicas : question_.replicas;
   stage.zero = question_.zero;
   if (model_.fits(stage)) return true;
-  // Of a few layers sharded gradients need more, with whole ones of two layers beside the sums.
-  if (question_.zero != Zero::gradients) return false;
-  stage.zero = Zero::optimizer;
-  return model_.fits(stage);
+  // Of a few layers sharded gradients and parameters need more, with whole ones of two layers beside the
+  // sums.
+  while (stage.zero > Zero::optimizer) {
+    stage.zero = stage.zero == Zero::parameters ? Zero::gradients : Zero::optimizer;
+    if (model_.fits(stage)) return true;
+  }
+  return false;
 }
 
 const GroupWays::Room& GroupWays::find_room(int number, int flight) const {

@@ -69,7 +69,8 @@ struct Effort {
   double walked = 1.3;                         // from no plan that is further from the best than this factor
 };
 
-PlanFeatures offered(const PlanOptions& options, const FrameworkStyle& framework) {
+PlanFeatures offered(const PlanOptions& options, const PlanningContext& context) {
+  const FrameworkStyle& framework = context.framework;
   PlanFeatures out;
   for (const PlanFeature feature : options.allow)
     if (offers(options, feature)) out.insert(feature);
@@ -84,6 +85,7 @@ PlanFeatures offered(const PlanOptions& options, const FrameworkStyle& framework
   if (!framework.may_interleave) out.erase(PlanFeature::interleave);
   if (!framework.may_shard_optimizer) out.erase(PlanFeature::zero1);
   if (framework.uniform_plans || !framework.may_shard_optimizer) out.erase(PlanFeature::zero2);
+  if (!out.contains(PlanFeature::zero2) || context.job.training.lora) out.erase(PlanFeature::zero3);
   return out;
 }
 
@@ -91,7 +93,9 @@ PlanFeatures offered(const PlanOptions& options, const FrameworkStyle& framework
 // best plans without, offer them.
 struct Savings {
   TokenSplit split = TokenSplit::none;
-  bool gradients = false;  // may replicas share them?
+  Zero shards = Zero::optimizer;  // what may replicas share at most?
+
+  bool any() const { return split == TokenSplit::all || shards > Zero::optimizer; }
 };
 
 // May a stage have a TP group whose ranks split tokens?
@@ -115,8 +119,8 @@ class NativeSearch {
       : context_(context),
         options_(options),
         extent_(extent),
-        all_offered_(offered(options, context.framework)),
-        offered_(savings.gradients ? all_offered_ : without(all_offered_, PlanFeature::zero2)),
+        all_offered_(offered(options, context)),
+        offered_(limited(all_offered_, savings.shards)),
         deadline_(options.time_limit_s, options.stop),
         resources_(usable_resources(context, options, result_.rejected)),
         space_(context, resources_, savings.split),
@@ -134,17 +138,17 @@ class NativeSearch {
   }
 
   Savings possible_savings() const {
-    const bool several = space_.gpus() > 1;
-    return {may_split() ? TokenSplit::all : TokenSplit::none,
-            several && all_offered_.contains(PlanFeature::zero2)};
+    const Zero most = space_.gpus() > 1 ? zero_degrees(all_offered_).back() : Zero::none;
+    return {may_split() ? TokenSplit::all : TokenSplit::none, std::max(most, Zero::optimizer)};
   }
 
   // On a current machine.
   double effort_s() const { return static_cast<double>(steps()) / effort_.steps_per_s; }
 
  private:
-  static PlanFeatures without(PlanFeatures features, PlanFeature feature) {
-    features.erase(feature);
+  static PlanFeatures limited(PlanFeatures features, Zero most) {
+    if (most < Zero::gradients) features.erase(PlanFeature::zero2);
+    if (most < Zero::parameters) features.erase(PlanFeature::zero3);
     return features;
   }
 
@@ -373,10 +377,11 @@ Candidate without_idle_savings(const PlanningContext& context, Candidate candida
     whole.sequence_parallel = false;
     take(std::move(whole));
   }
-  if (candidate.plan.zero >= Zero::gradients) {
-    Plan summed = candidate.plan;
-    summed.zero = Zero::optimizer;
-    take(std::move(summed));
+  for (const Zero zero : {Zero::gradients, Zero::optimizer}) {
+    if (candidate.plan.zero <= zero) continue;
+    Plan whole = candidate.plan;
+    whole.zero = zero;
+    take(std::move(whole));
   }
   return candidate;
 }
@@ -396,7 +401,7 @@ bool search_savings_once(const PlanningContext& context, PlanOptions options, co
     options.effort *= part;
     options.effort_limit_s *= part;
     const auto may_start = [&](const Plan& plan) {
-      return savings.gradients || has_tensor_parallelism(plan);
+      return savings.shards > Zero::optimizer || has_tensor_parallelism(plan);
     };
     std::erase_if(options.previous,
                   [&](const Plan& plan) { return !plan.sequence_parallel && plan.zero < Zero::gradients; });
@@ -424,19 +429,25 @@ bool search_savings_once(const PlanningContext& context, PlanOptions options, co
   return best() < before;
 }
 
-// Each saving alone, so that no other one makes it worse; where one of them gains, both together. Where there
-// is no plan, both at once.
+// Each saving alone, so that no other one makes it worse; where one of them gains, all together. Where there
+// is no plan, all at once, but parameters are shared only when nothing else helps.
 void search_savings(const PlanningContext& context, const PlanOptions& options, const Savings& possible,
                     SearchResult& result) {
-  const bool splits = possible.split == TokenSplit::all;
-  if (!splits && !possible.gradients) return;
-  if (result.status != SearchStatus::found || splits != possible.gradients) {
-    search_savings_once(context, options, possible, result);
+  if (!possible.any()) return;
+  const Savings without_gathers{possible.split, std::min(possible.shards, Zero::gradients)};
+  if (result.status != SearchStatus::found) {
+    if (without_gathers.any()) search_savings_once(context, options, without_gathers, result);
+    if (possible.shards > Zero::gradients) search_savings_once(context, options, possible, result);
     return;
   }
-  bool gains = search_savings_once(context, options, {TokenSplit::all, false}, result);
-  gains = search_savings_once(context, options, {TokenSplit::none, true}, result) || gains;
-  if (gains) search_savings_once(context, options, possible, result);
+  std::vector<Savings> each;
+  if (possible.split == TokenSplit::all) each.push_back({TokenSplit::all, Zero::optimizer});
+  for (const Zero degree : {Zero::gradients, Zero::parameters})
+    if (degree <= possible.shards) each.push_back({TokenSplit::none, degree});
+  bool gains = false;
+  for (const Savings& savings : each) gains = search_savings_once(context, options, savings, result) || gains;
+  if (gains && each.size() > 1 && possible.split == TokenSplit::all)
+    search_savings_once(context, options, possible, result);
 }
 
 }  // namespace

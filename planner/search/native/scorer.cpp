@@ -21,9 +21,10 @@ uint64_t structure_of(const PlanTemplate& of) {
   return hash_of(same);
 }
 
-// Interleaved chunks whose gradients are sharded are cut alike (check_plan()).
+// Interleaved chunks whose gradients are sharded are cut alike, and so are stages whose parameters are
+// (check_plan()).
 bool has_rounds_in_one_order(const PlanTemplate& of) {
-  if (of.interleave == 1 || of.zero < Zero::gradients) return true;
+  if (of.zero < Zero::gradients || (of.zero == Zero::gradients && of.interleave == 1)) return true;
   const std::vector<TemplateStage>& first = of.classes.front().stages;
   return std::all_of(of.classes.begin(), of.classes.end(), [&](const TemplateClass& pipelines) {
     return std::equal(

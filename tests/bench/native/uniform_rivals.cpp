@@ -121,7 +121,8 @@ void add_variants(UniformShape shape, const PlanFeatures& allowed, UniformEstima
       for (int interleave : {1, 2, 4}) {
         if (interleave > 1 && (shape.stages == 1 || !allowed.contains(PlanFeature::interleave))) continue;
         // Pipelines of other types are cut differently (can_sum_in_one_order()).
-        if (interleave > 1 && zero >= Zero::gradients && shape.family->types.size() > 1) continue;
+        const bool in_one_order = zero >= Zero::parameters || (interleave > 1 && zero == Zero::gradients);
+        if (in_one_order && shape.family->types.size() > 1) continue;
         shape.recompute = recompute;
         shape.zero = zero;
         shape.interleave = interleave;

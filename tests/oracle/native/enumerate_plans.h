@@ -17,6 +17,13 @@
 
 namespace sailor::oracle {
 
+// No ZeRO-3, with which a pipeline's computation depends on the other pipelines.
+inline PlanFeatures enumerated_features() {
+  PlanFeatures features = trainable_features();
+  features.erase(PlanFeature::zero3);
+  return features;
+}
+
 struct PlanEnumeration {
   std::optional<Plan> best;  // nothing: none is faster than `known_s`
   double best_s = 0;

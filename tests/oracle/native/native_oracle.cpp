@@ -38,10 +38,11 @@ void write(const std::string& directory, const char* name, const std::optional<P
 
 void run_instance(const NativeOracleOptions& options, const Catalog& catalog, int instance, Totals& totals) {
   const PlannerInputs inputs = native_instance(catalog, options.seed, instance, options.limits);
-  bench::Judge judge(inputs.context());
+  bench::Judge judge(inputs.context(), enumerated_features());
   std::vector<std::string> failures;
 
   PlanOptions of_search;
+  of_search.allow = judge.allowed();
   of_search.explain = false;
   of_search.time_limit_s = options.time_limit_s;
   double start_s = bench::process_cpu_s();

@@ -20,7 +20,7 @@ TEST(EnumeratePlans, NoPlanOfAHillClimbIsFaster) {
   int ended = 0, found = 0;
   for (int number = 0; number < 25; ++number) {
     const PlannerInputs inputs = tiny_instance(number);
-    bench::Judge judge(inputs.context());
+    bench::Judge judge(inputs.context(), enumerated_features());
     const PlanEnumeration all = enumerate_plans(judge, kNever, 20'000);
     if (!all.complete) continue;
     ++ended;
@@ -44,7 +44,7 @@ TEST(EnumeratePlans, WhatIsKnownAlreadyChangesNoOptimum) {
   int compared = 0;
   for (int number = 0; number < 25; ++number) {
     const PlannerInputs inputs = tiny_instance(number);
-    bench::Judge judge(inputs.context());
+    bench::Judge judge(inputs.context(), enumerated_features());
     const PlanEnumeration all = enumerate_plans(judge, kNever, 20'000);
     if (!all.complete || !all.best) continue;
     const PlanEnumeration again = enumerate_plans(judge, all.best_s * 1.02, 20'000);
@@ -63,7 +63,7 @@ TEST(EnumeratePlans, APipelineAloneIsNoSlowerAndTakesNoMoreMemory) {
   const Catalog catalog = load_catalog(SAILOR_SOURCE_DIR "/etc/catalog.yaml");
   for (int number = 0; number < 60; ++number) {
     const PlannerInputs inputs = native_instance(catalog, 4, number, {});
-    bench::Judge judge(inputs.context());
+    bench::Judge judge(inputs.context(), enumerated_features());
     std::optional<Plan> first;
     for (int draw = 0; draw < 20 && !(first && judge.prediction(*first)); ++draw)
       first = bench::random_plan(judge.context(), judge.allowed(), random);

@@ -43,6 +43,24 @@ class Gate {
   bool open_ = false;
 };
 
+class CudaPoint : public StreamPoint {
+ public:
+  CudaPoint(const CudaLibrary& cuda, int index, cudaStream_t stream)
+      : cuda_(cuda), index_(index), event_(cuda) {
+    event_.record(stream);
+  }
+  void order(Stream after) override {
+    use_device(cuda_, index_);
+    if (after != nullptr) return CudaStream::wait_for(cuda_, cuda_stream(after), event_.get());
+    check(cuda_, cuda_.event_synchronize(event_.get()), "cudaEventSynchronize");
+  }
+
+ private:
+  const CudaLibrary& cuda_;
+  const int index_;
+  CudaEvent event_;
+};
+
 class CudaMark : public TimeMark {
  public:
   explicit CudaMark(const CudaLibrary& cuda) : event(cuda, CudaEvent::Times::yes) {}
@@ -74,6 +92,12 @@ void CudaDevice::order(Stream before, Stream after) {
   CudaEvent event(cuda_);
   event.record(cuda_stream(before));
   CudaStream::wait_for(cuda_, cuda_stream(after), event.get());
+}
+
+std::unique_ptr<StreamPoint> CudaDevice::point(Stream stream) {
+  if (stream == nullptr) return nullptr;  // the caller has computed it already
+  use_device(cuda_, index_);
+  return std::make_unique<CudaPoint>(cuda_, index_, cuda_stream(stream));
 }
 
 void CudaDevice::wait(Stream stream) {

@@ -32,6 +32,7 @@ class CudaDevice : public Device {
   Stream copies() const override { return streams_->copies.get(); }
 
   void order(Stream before, Stream after) override;
+  std::unique_ptr<StreamPoint> point(Stream stream) override;
   void wait(Stream stream) override;
   void copy(void* to, const void* from, std::size_t bytes, Stream stream) override;
   std::shared_ptr<char> host_memory(std::size_t bytes) override;

@@ -119,11 +119,6 @@ TEST(CheckPlan, NamesWhatDoesNotFitTheJob) {
   EXPECT_THAT(check_plan(p, valid_job()), IsEmpty());
   EXPECT_THAT(check_plan(p, valid_job(), {}),
               ElementsAre(HasSubstr("zero2: gradients sharding is not supported")));
-  p.zero = Zero::parameters;
-  EXPECT_THAT(check_plan(p, valid_job()),
-              ElementsAre(HasSubstr("zero3: parameters sharding is not supported")));
-  EXPECT_THAT(check_plan(p, valid_job(), predictable_features()), IsEmpty());
-  p.zero = Zero::gradients;
   EXPECT_THAT(check_plan(p, valid_job(), {PlanFeature::zero1}),
               ElementsAre(HasSubstr("zero2: gradients sharding is not supported")));
   p = valid_plan();
@@ -148,13 +143,35 @@ TEST(CheckPlan, GradientsAreShardedWithChunksThatAreCutAlike) {
     } else {
       EXPECT_THAT(
           violations,
-          ElementsAre("zero2 with interleaved chunks needs the same stages in all pipelines, whose "
-                      "gradients are summed layer by layer in one order: cut the layers alike, or use "
+          ElementsAre("zero2 with interleaved chunks needs the same stages in all pipelines, "
+                      "which exchange gradients layer by layer in one order: cut the layers alike, or use "
                       "zero \"optimizer\""));
     }
   }
   p.pipelines[1].stages = chunks(3);
   EXPECT_THAT(check_plan(p, valid_job()), IsEmpty());
+}
+
+TEST(CheckPlan, ParametersAreShardedBetweenPipelinesThatAreCutAlike) {
+  Plan p = valid_plan();
+  p.microbatch = 1;
+  p.zero = Zero::parameters;
+  const auto stages = [](int cut) {
+    return std::vector{valid_stage(0, cut, "big", 1), valid_stage(cut, 6, "small", 2)};
+  };
+  p.pipelines = {{4, stages(3)}, {6, stages(3)}};
+  JobSpec job = valid_job();
+  EXPECT_THAT(check_plan(p, job), IsEmpty());
+  EXPECT_THAT(check_plan(p, job, {PlanFeature::zero1, PlanFeature::zero2}),
+              ElementsAre(HasSubstr("zero3: parameters sharding is not supported")));
+  p.pipelines[1].stages = stages(4);
+  EXPECT_THAT(
+      check_plan(p, job),
+      ElementsAre("zero3 needs the same stages in all pipelines, which exchange weights and gradients "
+                  "layer by layer in one order: cut the layers alike, or use zero \"gradients\""));
+  p.pipelines[1].stages = stages(3);
+  job.training.lora.emplace();
+  EXPECT_THAT(check_plan(p, job), ElementsAre(HasSubstr("zero3 shards what is trained")));
 }
 
 TEST(Place, APipelineWithFewerStagesThanChunksIsNamed) {

@@ -131,7 +131,7 @@ TEST(GradientRounds, TwoLayersTakeTurnsAndALargeOneNeedsItsMemoryOnce) {
   const Parameter tied{"tied", kLayersInRounds, true, true, at::zeros({4, 7})};
   parameters.push_back(tied);
   const GradientLayout layout = layout_of_rank(plan, ranks, ranks.slots()[0], parameters);
-  const GradientPlaces places = gradient_places(plan, layout);
+  const BucketPlaces places = gradient_places(plan, layout);
   EXPECT_EQ(places.elements, 4 * (50 + 10 + 7));
   EXPECT_EQ(places.area, (std::vector<int>{0, 1, 0, 1, 0, 1, 0, 1, 0, -1}));
   for (std::size_t b = 0; b < layout.buckets.size(); ++b) {
@@ -140,6 +140,34 @@ TEST(GradientRounds, TwoLayersTakeTurnsAndALargeOneNeedsItsMemoryOnce) {
   }
   plan.zero = Zero::optimizer;
   EXPECT_TRUE(gradient_rounds(plan, ranks.slots()[0], layout).empty());
+}
+
+// What a TP group replicates stays whole, and so does what two layers share.
+TEST(GradientRounds, ShardedParametersOfTwoLayersTakeTurns) {
+  Plan plan;
+  plan.zero = Zero::parameters;
+  plan.pipelines = {pipeline_of({kLayersInRounds}, 2), pipeline_of({kLayersInRounds}, 2)};
+  const RankLayout ranks(plan);
+  std::vector<Parameter> parameters = matrices_of(plan, ranks.slots()[0]);
+  parameters.push_back({"3.norm", 3, false, false, at::zeros({5})});
+  parameters.push_back({"tied", kLayersInRounds, true, true, at::zeros({4, 7})});
+  const GradientLayout layout = layout_of_rank(plan, ranks, ranks.slots()[0], parameters);
+  const BucketPlaces values = value_places(plan, layout), gradients = gradient_places(plan, layout);
+  EXPECT_EQ(values.elements, 4 * (50 + 10 + 7) + 5);
+  EXPECT_EQ(gradients.elements, 4 * (50 + 10 + 7));
+  EXPECT_EQ(values.area.back(), -1);
+  std::set<int64_t> whole;
+  for (std::size_t b = 0; b < layout.buckets.size(); ++b)
+    for (const std::size_t i : layout.buckets[b].parameters) {
+      const bool gathered = is_gathered(plan, layout.buckets[b], *layout.order[i]);
+      EXPECT_EQ(gathered, layout.order[i]->sharded && layout.order[i]->layer < kLayersInRounds);
+      if (!gathered) whole.insert(values.offsets[i]);
+      EXPECT_EQ(values.offsets[i] >= 4 * 60, !gathered);
+    }
+  EXPECT_EQ(whole.size(), 2u);
+  plan.zero = Zero::gradients;
+  const BucketPlaces all = value_places(plan, layout);
+  EXPECT_EQ(all.elements, 4 * (50 + 8 * 10 + 7) + 5);
 }
 
 // The simulator counts the same memory.

@@ -1,4 +1,4 @@
-#include "trainer/pipeline/schedule.h"
+#include "trainer/parallel/schedule.h"
 
 #include <algorithm>
 #include <cstddef>
