@@ -25,7 +25,9 @@ namespace sailor::native {
 namespace {
 
 constexpr double kIdleSaving = 1.005;  // a plan without it that is no slower than this is preferred
-constexpr int kSavingCandidates = 2;   // of a search near known plans
+constexpr double kIdleGathers =
+    1.01;  // the same without ZeRO-3, whose gain rests on links in every microbatch
+constexpr int kSavingCandidates = 2;  // of a search near known plans
 
 struct Effort {
   // Searches on small clusters are the most frequent, and should be instantaneous. The less effort, the
@@ -366,7 +368,8 @@ void search_used_nodes(const PlanningContext& context, PlanOptions options, doub
 // The plan without savings that gain next to nothing.
 Candidate without_idle_savings(const PlanningContext& context, Candidate candidate) {
   const Goal goal = goal_of(context.job);
-  const double most = kIdleSaving * goal.value(candidate.prediction.figures());
+  const double most = (candidate.plan.zero >= Zero::parameters ? kIdleGathers : kIdleSaving) *
+                      goal.value(candidate.prediction.figures());
   const auto take = [&](Plan plan) {
     Prediction prediction = simulate(context, plan, CostModel::native);
     if (prediction.fits && goal.allowed_value(prediction.figures()) <= most)
