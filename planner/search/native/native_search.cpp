@@ -15,6 +15,7 @@
 #include "planner/search/native/bound.h"
 #include "planner/search/native/climb.h"
 #include "planner/search/native/few_gpus.h"
+#include "planner/search/native/gathering_plans.h"
 #include "planner/search/native/placement.h"
 #include "planner/search/native/seeds.h"
 #include "planner/search/native/uniform_plans.h"
@@ -187,6 +188,7 @@ class NativeSearch {
     // Other stages may be better with split tokens.
     if (size().few && space_.split == TokenSplit::all)
       score_few_gpus(*previous_, offered_, effort_.few_split);
+    if (offered_.contains(PlanFeature::zero3)) score_gathering_plans(*previous_, offered_);
     for (auto& [value, of] : previous_->ranked(2)) climb(*previous_, offered_, of, value);
     std::mt19937_64 random(1);
     for (auto& [value, of] : previous_->ranked(1)) {

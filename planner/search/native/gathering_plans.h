@@ -1,0 +1,13 @@
+// Plans of few stages whose replicas share their parameters (ZeRO-3): how models are trained that do not fit
+// otherwise. The best plans without sharing are far from them, so that no climb from those leads there.
+#pragma once
+
+#include "planner/plan/features.h"
+#include "planner/search/native/scorer.h"
+
+namespace sailor::native {
+
+// Of one pool with few stages, and of several pools with one stage: on all of their GPUs.
+void score_gathering_plans(Scorer& scorer, const PlanFeatures& offered);
+
+}  // namespace sailor::native
