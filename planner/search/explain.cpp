@@ -24,6 +24,8 @@ class Relaxed {
       : context_(context), options_(options), started_(std::chrono::steady_clock::now()) {
     options_.top_k = 1;
     options_.explain = false;
+    // Where nothing fits it takes a search of its own each time, and changes an answer little.
+    options_.allow.erase(PlanFeature::zero3);
     options_.effort_limit_s = std::min(options.time_limit_s / 4, kEffort_s);
     limit_s_ = std::clamp(options.time_limit_s / 2, 0.1, 5.0);
   }

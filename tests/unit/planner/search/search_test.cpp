@@ -379,7 +379,9 @@ TEST(Search, AnElasticJobsPlanIsNotInterleaved) {
   in.add_type("t", 0.02, 150'000'000, 1, {1}, {1});
   in.add_node("n", "t", 2);
   in.set_network(1e-6, 1e11);
-  const auto found = [&] { return search(in.context(), exact(CostModel::native, SearchSpace::full)); };
+  PlanOptions options = exact(CostModel::native, SearchSpace::full);
+  options.allow.erase(PlanFeature::zero3);  // with which it needs no stages
+  const auto found = [&] { return search(in.context(), options); };
   const SearchResult any = found();
   ASSERT_EQ(any.status, SearchStatus::found);
   EXPECT_GT(any.candidates[0].plan.interleave, 1);
@@ -494,6 +496,7 @@ TEST(Search, InfeasibleCountsWhatWasRejectedAndNamesQuotas) {
   PlanOptions options = exact(CostModel::native, SearchSpace::full);
   options.explain = true;
   options.time_limit_s = 60;
+  options.allow.erase(PlanFeature::zero3);
   Instance in = test::empty_instance(8, 16);
   for (auto& [shape, layers] : in.profiles.sizes.by_shape)
     for (LayerSizes& layer : layers) {
