@@ -161,7 +161,7 @@ int run(int argc, char** argv) {
   for (const Zero zero : {Zero::none, Zero::optimizer, Zero::gradients, Zero::parameters})
     degrees[to_string(zero)] = zero;
   app.add_option("--zero", options.zero,
-                 "what the replicas of a stage share: none, optimizer or gradients; else drawn")
+                 "what the replicas of a stage share: none, optimizer, gradients or parameters; else drawn")
       ->transform(CLI::CheckedTransformer(degrees));
   app.add_flag("--sequence-parallel", options.sequence_parallel,
                "split tokens over TP groups, as every second case does without it");

@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <deque>
-#include <map>
 #include <random>
 #include <set>
+#include <tuple>
+#include <vector>
 
 namespace sailor {
 namespace {

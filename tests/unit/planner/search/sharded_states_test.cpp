@@ -24,10 +24,17 @@ PlanOptions with_sharded_gradients() {
   return options;
 }
 
+PlanOptions with_sharded_parameters() {
+  PlanOptions options = with_sharded_gradients();
+  options.allow.insert(PlanFeature::zero3);
+  return options;
+}
+
 // Eight GPUs, and 12 layers of 16 bytes for each of 1,000,000 parameters. With one stage, ZeRO-1 needs 48 MB
-// of weights, 48 of gradients, 12 of optimizer states and 48 of activations; ZeRO-2 only 14 of gradients.
-Instance eight_gpus(int64_t memory_bytes) {
-  Instance in = test::empty_instance(10, 64);
+// of weights, 48 of gradients, 12 of optimizer states and 48 of activations; ZeRO-2 only 14 of gradients, and
+// ZeRO-3 only 14 of weights, too.
+Instance eight_gpus(int64_t memory_bytes, int global_batch = 64) {
+  Instance in = test::empty_instance(10, global_batch);
   in.add_type("a", 0.01, memory_bytes, 1, {1}, {1});
   in.add_node("n", "a", 8);
   in.set_network(0, 1e12);
@@ -63,22 +70,23 @@ TEST(ShardedGradientsSearch, ElasticJobsTakeThemOnlyWhereNothingElseFits) {
   EXPECT_EQ(result.candidates[0].plan.zero, Zero::none);
 }
 
-TEST(ShardedGradientsSearch, IsNeverWorseThanWithoutAndKeepsItsBound) {
+// With the feature of a degree, on random problems.
+void expect_never_worse(uint64_t first_seed, PlanFeature feature, Zero degree) {
   int sharded = 0;
-  for (uint64_t seed = 700; seed < 700 + test::drawn(16u); ++seed) {
+  for (uint64_t seed = first_seed; seed < first_seed + test::drawn(16u); ++seed) {
     Instance in = test::random_instance(seed, 0);
     PlanOptions without;
     without.time_limit_s = 60;
     without.explain = false;
     PlanOptions with = without;
-    without.allow.erase(PlanFeature::zero2);
+    without.allow.erase(feature);
     const SearchResult plain = search(in.context(), without), all = search(in.context(), with);
     if (plain.status == SearchStatus::found) {
       ASSERT_EQ(all.status, SearchStatus::found) << seed;
       EXPECT_LE(all.candidates[0].prediction.iteration_s, plain.candidates[0].prediction.iteration_s) << seed;
     }
     for (const Candidate& candidate : all.candidates) {
-      sharded += candidate.plan.zero == Zero::gradients;
+      sharded += candidate.plan.zero == degree;
       EXPECT_TRUE(check_plan(candidate.plan, in.job).empty()) << seed;
       EXPECT_EQ(candidate.prediction.iteration_s, simulate(in.context(), candidate.plan).iteration_s);
       EXPECT_TRUE(candidate.prediction.fits);
@@ -86,6 +94,39 @@ TEST(ShardedGradientsSearch, IsNeverWorseThanWithoutAndKeepsItsBound) {
     }
   }
   EXPECT_GT(sharded, 0);
+}
+
+TEST(ShardedGradientsSearch, IsNeverWorseThanWithoutAndKeepsItsBound) {
+  expect_never_worse(700, PlanFeature::zero2, Zero::gradients);
+}
+
+TEST(ShardedParametersSearch, TakesFewerStagesWithTheMemoryThatItSaves) {
+  const Instance in = eight_gpus(120'000'000, 8);
+  const SearchResult without = search(in.context(), with_sharded_gradients());
+  const SearchResult all = search(in.context(), with_sharded_parameters());
+  ASSERT_EQ(without.status, SearchStatus::found);
+  ASSERT_EQ(all.status, SearchStatus::found);
+  EXPECT_GT(without.candidates[0].plan.pipelines[0].stages.size(), 1u);
+  const Candidate& best = all.candidates[0];
+  EXPECT_EQ(best.plan.zero, Zero::parameters);
+  EXPECT_EQ(best.plan.pipelines.size(), 8u);
+  EXPECT_LT(best.prediction.iteration_s, without.candidates[0].prediction.iteration_s);
+  EXPECT_TRUE(check_plan(best.plan, in.job).empty());
+  EXPECT_EQ(best.prediction.iteration_s, simulate(in.context(), best.plan).iteration_s);
+}
+
+TEST(ShardedParametersSearch, GathersNothingWhereThereIsMemoryNorForAdapters) {
+  for (const Candidate& candidate :
+       search(eight_gpus(int64_t{1} << 40, 8).context(), with_sharded_parameters()).candidates)
+    EXPECT_LT(candidate.plan.zero, Zero::gradients);
+  Instance in = eight_gpus(120'000'000, 8);
+  in.job.training.lora.emplace();
+  for (const Candidate& candidate : search(in.context(), with_sharded_parameters()).candidates)
+    EXPECT_LT(candidate.plan.zero, Zero::parameters);
+}
+
+TEST(ShardedParametersSearch, IsNeverWorseThanWithoutAndKeepsItsBound) {
+  expect_never_worse(900, PlanFeature::zero3, Zero::parameters);
 }
 
 }  // namespace
