@@ -106,8 +106,7 @@ void draw_sequence_parallel(Random& random, Plan& plan) {
 }
 
 // Another plan for the same job: other degrees that divide `splits`, other pipelines, cuts and shares.
-Plan draw_second_plan(Random& random, const JobSpec& job, const Plan& first, int splits) {
-  constexpr int kMaxRanks = 12;
+Plan draw_second_plan(Random& random, const JobSpec& job, const Plan& first, int splits, int most_ranks) {
   const int microbatches = static_cast<int>((first.global_batch + first.microbatch - 1) / first.microbatch);
   while (true) {
     Plan plan = first;
@@ -130,7 +129,7 @@ Plan draw_second_plan(Random& random, const JobSpec& job, const Plan& first, int
       if (!alike) cut = draw_shares(random, job.model.num_all_layers(), static_cast<int>(degrees.size()));
       plan.pipelines.push_back(make_pipeline(degrees, cut, share));
     }
-    if (ranks <= kMaxRanks) return plan;
+    if (ranks <= most_ranks) return plan;
   }
 }
 
@@ -326,9 +325,10 @@ Case make_case(const CaseOptions& options) {
   TrainingSpec& training = result.job.training;
   training.precision = options.precision;
   training.seed = random();
-  // The scale grows every few steps. From 2^11 it stays below what the gradients of these models bear; 2^28
-  // is far above, and from where it has come down to it grows too far again and again.
-  training.loss_scale.initial = int64_t{1} << (options.force_overflow ? 28 : 11);
+  // The scale grows every few steps. From 2^10 it stays below what the gradients of these models bear (inside
+  // a layer with norms after its parts they are 30 times those of the weights); 2^28 is far above, and from
+  // where it has come down to it grows too far again and again.
+  training.loss_scale.initial = int64_t{1} << (options.force_overflow ? 28 : 10);
   training.loss_scale.window = options.force_overflow ? 3 : 8;
   training.steps = kSteps;
   training.optimizer.lr = 1e-4;       // with epsilon: see main.cpp
@@ -454,14 +454,14 @@ Case make_case(const CaseOptions& options) {
   if (most_stages > 1) features.insert(fmt::format("message_{}KiB", message / 1024));
   if (options.resume || options.lose_ranks) {
     Random second_random(options.seed * 32452843 + static_cast<uint64_t>(options.index));
-    result.second_plan = draw_second_plan(second_random, result.job, plan, heads);
+    result.second_plan = draw_second_plan(second_random, result.job, plan, heads, options.most_ranks);
     draw_sequence_parallel(split_random, *result.second_plan);
     result.layout += " > " + layout_of(*result.second_plan);
     training.steps = 2 * kSteps;
     if (result.second_plan->zero != Zero::none)
       features.insert("then_" + short_name(result.second_plan->zero));
     if (options.lose_ranks) {
-      result.third_plan = draw_second_plan(second_random, result.job, plan, heads);
+      result.third_plan = draw_second_plan(second_random, result.job, plan, heads, options.most_ranks);
       draw_sequence_parallel(split_random, *result.third_plan);
       result.layout += " > " + layout_of(*result.third_plan);
     }

@@ -32,6 +32,7 @@ struct CaseOptions {
   bool force_overflow = false;     // fp16: gradients overflow in the first steps, and now and then later
   bool lora = false;               // adapters are trained, as in about every fourth case anyway
   bool muon = false;               // the optimizer, as in about every fourth case anyway
+  int most_ranks = 12;             // of further plans
   bool lose_ranks = false;         // further plans continue with the state in memory of the remaining ranks
 };
 

@@ -20,7 +20,8 @@
 // twice as many backward as forward), and the weights of its 6 products forward and 12 backward are rounded
 // copies of the masters: 66 independent errors, and 16 at the ends of the model. They add up like a random
 // walk, u sqrt(66 layers + 16), and the largest of the many elements of a gradient is up to four deviations
-// off. Dropout rounds once more at each of its places, two in a block and one at the end, and again backward.
+// off. Dropout rounds once more at each of its places, two in a block and one at the end, and again backward;
+// a norm beyond the two of a block, once forward and twice backward.
 // A loss is the mean of many tokens' and stays within u.
 //
 // fp16 rounds to 11 significant bits, u = 2^-12, while the loss scale keeps gradients above its smallest
@@ -40,6 +41,7 @@
 #include "tests/equality/backends.h"
 #include "tests/equality/lost_ranks.h"
 #include "tests/equality/rounding.h"
+#include "trainer/gpu/gpu.h"
 #include "trainer/model/element_types.h"
 #include "trainer/model/registry.h"
 
@@ -55,7 +57,9 @@ Tolerance tolerance(const JobSpec& job) {
   if (job.training.precision == Precision::fp32) return {1e-5, 1e-5};
   const double unit = job.training.precision == Precision::fp16 ? 1.0 / 4096 : 1.0 / 512;
   const bool dropout = job.model.dropout > 0;
-  const double errors = (dropout ? 70.0 : 66.0) * job.model.layers + (dropout ? 18 : 16);
+  const int norms =
+      (job.model.norm_place == NormPlace::both ? 2 : 0) + (job.model.qk_norm == QkNorm::none ? 0 : 2);
+  const double errors = (66.0 + (dropout ? 4 : 0) + 3 * norms) * job.model.layers + (dropout ? 18 : 16);
   return {unit, 4 * unit * std::sqrt(errors)};
 }
 
@@ -194,6 +198,8 @@ int run(int argc, char** argv) {
   at::set_num_threads(1);
   scalar_type(options.precision);  // says what cannot be trained
   model_family(options.family);
+  if (gpus && backend == "thread")
+    options.most_ranks = std::max(1, std::min(options.most_ranks, gpu_count()));
   if (!rank_directory.empty()) return run_as_rank(options, rank_directory, gpus);
 
   fmt::print("# seed {}\ncase,layout,features,loss_err,grad_err,max_in_flight,ok\n", options.seed);

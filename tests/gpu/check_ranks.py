@@ -10,8 +10,8 @@ import time
 
 RANKS = 4  # of the largest plan
 # name: layout of tests/equality (TP degrees; `,` between stages, `/` between pipelines), further options
-PLANS = {"TP 2": ("2",), "P 2": ("1,1",), "D 2": ("1/1",), "unlike TP": ("2,1/1",), "ZeRO-1": ("1/2", "--zero", "optimizer"),
-         "ZeRO-2": ("1/2", "--zero", "gradients"), "ZeRO-3": ("1/2", "--zero", "parameters")}
+PLANS = {"TP 2": ("2",), "sequence-parallel TP 2": ("2", "--sequence-parallel"), "P 2": ("1,1",), "D 2": ("1/1",), "unlike TP": ("2,1/1",),
+         "ZeRO-1": ("1/2", "--zero", "optimizer"), "ZeRO-2": ("1/2", "--zero", "gradients"), "ZeRO-3": ("1/2", "--zero", "parameters")}
 BLOCKS = 4
 ENDLESS = 1_000_000  # steps of a job that a signal ends
 AT_LEAST = 10  # steps under every plan
@@ -198,7 +198,7 @@ def ranks(bench, folder, device):
     gpus = ["--gpus"] if device == "gpu" else []
     bench.equalities([(f"ranks: {name} {dtype}", ["--backend", "process", "--layout", layout, *options, "--dtype", dtype, "--seed", "7", *gpus])
                       for name, (layout, *options) in PLANS.items() for dtype in ("fp32", "bf16")],
-                     at_once=2, env=env, seconds=600)  # ranks on one GPU take turns
+                     at_once=4, env=env, seconds=600)  # ranks on one GPU take turns
     life(bench, folder, env)
     same_bits(bench, folder, env)
     probe(bench, folder, env, "sockets" if device == "cpu" else "nccl")
