@@ -1,5 +1,6 @@
 #include "tests/fake_nccl/fake_cuda.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -7,12 +8,14 @@
 #include <cstring>
 #include <deque>
 #include <future>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "tests/fake_nccl/fault_script.h"
 
@@ -80,12 +83,29 @@ struct Event {
   std::shared_ptr<EventState> state = std::make_shared<EventState>();
 };
 
+void enqueue_on(StreamState& state, std::function<void()> kernel) {
+  const std::lock_guard lock(state.mutex);
+  state.kernels.push_back(std::move(kernel));
+  state.changed.notify_all();
+}
+// Of what is enqueued so far.
+std::future<void> end_of(StreamState& state) {
+  const auto reached = std::make_shared<std::promise<void>>();
+  enqueue_on(state, [reached] { reached->set_value(); });
+  return reached->get_future();
+}
+
 Stream& of(cudaStream_t stream) {
   return *reinterpret_cast<Stream*>(stream);
 }
 Event& of(cudaEvent_t event) {
   return *reinterpret_cast<Event*>(event);
 }
+
+std::mutex streams_mutex;
+std::multimap<int, std::weak_ptr<StreamState>> streams;  // by device
+std::multiset<int> loading;
+constexpr std::chrono::seconds kLongestLoad{30};
 
 cudaError_t get_device(int* result) {
   if (const auto error = scripted("cudaGetDevice")) return error;
@@ -105,6 +125,8 @@ cudaError_t stream_create(cudaStream_t* result, unsigned) {
   need_context("cudaStreamCreateWithFlags", device);
   auto* const stream = new Stream;
   std::thread([state = stream->state] { state->run(); }).detach();
+  const std::lock_guard lock(streams_mutex);
+  streams.emplace(device, stream->state);
   *result = reinterpret_cast<cudaStream_t>(stream);
   return cudaSuccess;
 }
@@ -213,9 +235,7 @@ cudaError_t launch_host_func(cudaStream_t stream, cudaHostFn_t function, void* d
 cudaError_t stream_synchronize(cudaStream_t stream) {
   if (const auto error = scripted("cudaStreamSynchronize")) return error;
   need_context("cudaStreamSynchronize", device);
-  const auto reached = std::make_shared<std::promise<void>>();
-  enqueue(stream, [reached] { reached->set_value(); });
-  reached->get_future().wait();
+  end_of(*of(stream).state).wait();
   return cudaSuccess;
 }
 
@@ -312,11 +332,32 @@ int current_device() {
   return device;
 }
 
+void load_code(int device) {
+  std::vector<std::future<void>> ends;
+  {
+    const std::lock_guard lock(streams_mutex);
+    loading.insert(device);
+    std::erase_if(streams, [](const auto& stream) { return stream.second.expired(); });
+    for (auto [stream, end] = streams.equal_range(device); stream != end; ++stream) {
+      if (const auto state = stream->second.lock()) ends.push_back(end_of(*state));
+    }
+  }
+  const auto until = std::chrono::steady_clock::now() + kLongestLoad;
+  if (!std::all_of(ends.begin(), ends.end(), [&](const std::future<void>& end) {
+        return end.wait_until(until) == std::future_status::ready;
+      }))
+    report_violation("code was loaded while the device waited for others, who may wait for this rank");
+  const std::lock_guard lock(streams_mutex);
+  loading.erase(loading.find(device));
+}
+
+bool loads_code(int device) {
+  const std::lock_guard lock(streams_mutex);
+  return loading.contains(device);
+}
+
 void enqueue(cudaStream_t stream, std::function<void()> kernel) {
-  StreamState& state = *of(stream).state;
-  const std::lock_guard lock(state.mutex);
-  state.kernels.push_back(std::move(kernel));
-  state.changed.notify_all();
+  enqueue_on(*of(stream).state, std::move(kernel));
 }
 
 }  // namespace sailor::fake

@@ -19,6 +19,10 @@ std::set<int> take_contexts();
 void set_free_bytes(std::size_t bytes);
 // The calling thread's device; 0 before it has set one, so no rank of a test should use 0.
 int current_device();
+// Loads code to a device: waits for all that is enqueued there, and meanwhile nobody else gets memory. A wait
+// of half a minute is a violation (fault_script.h), and ends.
+void load_code(int device);
+bool loads_code(int device);
 // Makes `stream` run this in order, like a kernel.
 void enqueue(cudaStream_t stream, std::function<void()> kernel);
 

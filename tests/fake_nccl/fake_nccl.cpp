@@ -122,7 +122,11 @@ ncclResult_t comm_init(ncclComm_t* result, int size, ncclUniqueId id, int rank, 
 void advance(ncclComm& communicator) {
   if (!communicator.joined) communicator.joined = communicator.room->complete();
   if (!communicator.joined || !communicator.launching) return;
-  if (!communicator.room->connect(communicator.member.rank, *communicator.launching)) return;
+  Room& room = *communicator.room;
+  const int rank = communicator.member.rank;
+  // As the real one, whose connections need memory.
+  if (loads_code(communicator.device) && !room.connected(rank, *communicator.launching)) return;
+  if (!room.connect(rank, *communicator.launching)) return;
   const std::vector<Task> tasks = std::move(*communicator.launching);
   communicator.launching.reset();
   const uint64_t number = communicator.room->enqueue_one(communicator.member);

@@ -22,6 +22,11 @@ struct Rounded {
   friend bool operator<(Rounded a, Rounded b) { return static_cast<float>(a) < static_cast<float>(b); }
 };
 
+// Who sends and who receives the message of `rank`.
+std::pair<int, int> pair_of(int rank, const Task& task) {
+  return task.kind == Task::Kind::send ? std::pair(rank, task.peer) : std::pair(task.peer, rank);
+}
+
 // result = in[0] op in[1] op ..., `count` elements from `first` on.
 template <class T>
 std::vector<char> reduce(const std::vector<const Task*>& tasks, std::size_t first, std::size_t count) {
@@ -95,21 +100,22 @@ bool Room::complete() {
 }
 
 bool Room::connect(int rank, const std::vector<Task>& tasks) {
-  const std::lock_guard lock(mutex_);
-  bool ready = true;
-  for (const Task& task : tasks) {
-    if (task.is_message()) {
-      const auto pair =
-          task.kind == Task::Kind::send ? std::pair(rank, task.peer) : std::pair(task.peer, rank);
-      std::set<int>& users = used_pairs_[pair];
-      users.insert(rank);
-      ready = ready && users.size() == (pair.first == pair.second ? 1u : 2u);
-    } else {
-      used_collectives_.insert(rank);
-      ready = ready && static_cast<int>(used_collectives_.size()) == size_;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const Task& task : tasks) {
+      (task.is_message() ? used_pairs_[pair_of(rank, task)] : used_collectives_).insert(rank);
     }
   }
-  return ready;
+  return connected(rank, tasks);
+}
+
+bool Room::connected(int rank, const std::vector<Task>& tasks) {
+  const std::lock_guard lock(mutex_);
+  return std::all_of(tasks.begin(), tasks.end(), [&](const Task& task) {
+    if (!task.is_message()) return static_cast<int>(used_collectives_.size()) == size_;
+    const auto pair = pair_of(rank, task);
+    return used_pairs_[pair].size() == (pair.first == pair.second ? 1U : 2U);
+  });
 }
 
 uint64_t Room::enqueue_one(Member& member) {

@@ -45,6 +45,8 @@ class Room {
   void join(int rank);
   bool complete();
   // Are the connections for these tasks established? The first use of one waits for the other side.
+  bool connected(int rank, const std::vector<Task>& tasks);
+  // The same, for a rank that uses them.
   bool connect(int rank, const std::vector<Task>& tasks);
 
   // The enqueued work of one member. `aborted` ends it at once.

@@ -62,6 +62,9 @@ class GradientSync {
   // The values of a parameter: those of all its elements on this rank.
   void set_values(const std::string& name, const at::Tensor& values);
 
+  // For backwards before begin_iteration(), whose gradients nobody needs.
+  void begin_warm_up(double loss_scale) { buffer_.begin_iteration(loss_scale); }
+  void layer_warmed_up(int layer) { buffer_.collect(of_layer_.at(static_cast<std::size_t>(layer))); }
   // See GradientBuffer. `measure`: own_unreduced_squares() is of this iteration.
   void begin_iteration(double loss_scale = 1, bool measure = false);
   // Before a forward without backward, of the microbatches for which `computes` is true, and after it.

@@ -68,6 +68,15 @@ BlockRange StageLink::share(at::IntArrayRef shape) const {
   return block_of(static_cast<std::size_t>(shape[0] * shape[1]), lower_ ? lower_tp_ : upper_tp_, tp_rank_);
 }
 
+std::vector<int64_t> StageLink::sizes(at::IntArrayRef shape) const {
+  if (!shares()) return shape.vec();
+  return {static_cast<int64_t>(share(shape).count), shape[2]};
+}
+
+at::Tensor StageLink::zeros(at::IntArrayRef shape, at::ScalarType dtype) const {
+  return at::zeros(sizes(shape), at::TensorOptions(place_).dtype(dtype));
+}
+
 PendingSend StageLink::send(const at::Tensor& tensor, at::IntArrayRef shape) {
   const at::Tensor out = tensor.detach().contiguous();
   const int64_t begin = split_tokens_ ? static_cast<int64_t>(share(shape).first) * shape[2] : 0;
@@ -100,14 +109,8 @@ at::Tensor PendingReceive::take() {
 
 PendingReceive StageLink::receive(at::IntArrayRef shape, at::ScalarType dtype) {
   const MessagePlan plan = messages(shape, dtype, !lower_);
-  std::vector<int64_t> sizes = shape.vec();
-  int64_t begin = 0;
-  if (split_tokens_ && (lower_ ? lower_tp_ : upper_tp_) > 1) {
-    const BlockRange mine = share(shape);
-    sizes = {static_cast<int64_t>(mine.count), shape[2]};
-    begin = static_cast<int64_t>(mine.first) * shape[2];
-  }
-  at::Tensor in = at::empty(sizes, at::TensorOptions(place_).dtype(dtype));
+  const int64_t begin = shares() ? static_cast<int64_t>(share(shape).first) * shape[2] : 0;
+  at::Tensor in = at::empty(sizes(shape), at::TensorOptions(place_).dtype(dtype));
   const ElementType type = element_type(dtype);
   std::vector<Transfer> transfers;
   for (const StageMessage& message : plan.messages) {

@@ -87,13 +87,19 @@ class StageLink {
   PendingSend send(const at::Tensor& tensor, at::IntArrayRef shape);
   // Posts the receive of the other group's next tensor, or of this rank's share. Returns at once.
   PendingReceive receive(at::IntArrayRef shape, at::ScalarType dtype);
+  // A tensor like a received one.
+  at::Tensor zeros(at::IntArrayRef shape, at::ScalarType dtype) const;
   // Like Communicator's.
   void settle() { boundary_->settle(); }
 
  private:
   MessagePlan messages(at::IntArrayRef shape, at::ScalarType dtype, bool upwards) const;
+  // Are this rank's tensors only its share of the tokens?
+  bool shares() const { return split_tokens_ && (lower_ ? lower_tp_ : upper_tp_) > 1; }
   // This rank's rows of a tensor whose tokens are split.
   BlockRange share(at::IntArrayRef shape) const;
+  // Those of a received tensor.
+  std::vector<int64_t> sizes(at::IntArrayRef shape) const;
 
   std::unique_ptr<Communicator> boundary_;
   Communicator* tp_;

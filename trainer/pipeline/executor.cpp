@@ -74,6 +74,33 @@ bool PipelineExecutor::last(int chunk) const {
   return position_.group + 1 == position_.groups && chunk + 1 == static_cast<int>(chunks_.size());
 }
 
+void PipelineExecutor::warm_up(const PipelineWork& work, Device& device, const LayerCall& layer_finished) {
+  if (!device.asynchronous()) return;
+  for (int microbatch = 0; microbatch < work.microbatches; ++microbatch) {
+    const int sequences = work.sequences(microbatch);
+    if (sequences == 0 || !warmed_up_.emplace(sequences, layer_finished != nullptr).second) continue;
+    for (int i = 0; i < static_cast<int>(chunks_.size()); ++i) {
+      at::Tensor x;
+      if (!first(i)) x = previous_->zeros({sequences, model_.sequence, model_.hidden}, dtype_);
+      const Batch batch = load(work, {.chunk = i, .microbatch = microbatch});
+      warm_up(chunks_[static_cast<std::size_t>(i)], batch, std::move(x), layer_finished);
+    }
+  }
+  device.wait(device.compute());
+}
+
+void PipelineExecutor::warm_up(const Chunk& chunk, const Batch& batch, at::Tensor x,
+                               const LayerCall& layer_finished) const {
+  const LayerCall nothing = [](int) {};
+  if (!layer_finished) {
+    chunk.evaluate(batch, std::move(x), nothing, nothing);
+    return;
+  }
+  Chunk::Flight flight;
+  x = chunk.forward(flight, batch, std::move(x), nothing, nothing);
+  chunk.backward(flight, at::zeros_like(x), nothing, layer_finished);
+}
+
 PipelineResult PipelineExecutor::run(const PipelineWork& work) {
   result_ = PipelineResult{};
   if (!steps_.empty()) ask_for_message(work, steps_.front());

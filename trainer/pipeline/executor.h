@@ -8,8 +8,11 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <set>
+#include <utility>
 #include <vector>
 
+#include "trainer/comm/device.h"
 #include "trainer/model/layer.h"
 #include "trainer/parallel/schedule.h"
 #include "trainer/parallel/stage_link.h"
@@ -66,6 +69,13 @@ class PipelineExecutor {
                    std::vector<Chunk> chunks, std::vector<ScheduleStep> steps, StageLink* previous,
                    StageLink* next, Pacer* pacer, StepRecorder& recorder);
 
+  // Before an iteration on a device in which a microbatch of `work` has a size for the first time, and while
+  // nothing is under way there: computes one of that size, without messages, and waits for it; with a
+  // `layer_finished` the backward, too. All ranks of a TP group call it. At a product's first use cuBLAS
+  // loads what it needs, whatever CUDA_MODULE_LOADING says, and CUDA waits for all that runs on the device: a
+  // receive among it waits for ever if its sender waits for this rank.
+  void warm_up(const PipelineWork& work, Device& device, const LayerCall& layer_finished);
+
   // One iteration. The loss is divided by global_targets and multiplied by loss_scale before the backward.
   // Throws CommError.
   PipelineResult run(const PipelineWork& work);
@@ -83,6 +93,7 @@ class PipelineExecutor {
   void ask_for_message(const PipelineWork& work, const ScheduleStep& step);
   at::Tensor take_message(int microbatch);
   void send(StageLink& to, const at::Tensor& tensor, int sequences);
+  void warm_up(const Chunk& chunk, const Batch& batch, at::Tensor x, const LayerCall& layer_finished) const;
   Batch load(const PipelineWork& work, const ScheduleStep& step) const;
   void forward(const PipelineWork& work, const ScheduleStep& step);
   void backward(const PipelineWork& work, const ScheduleStep& step);
@@ -97,6 +108,7 @@ class PipelineExecutor {
   StageLink* const next_;
   Pacer* const pacer_;
   StepRecorder& recorder_;
+  std::set<std::pair<int, bool>> warmed_up_;  // sizes of microbatches; true: the backward, too
 
   // The iteration in progress.
   PipelineResult result_;

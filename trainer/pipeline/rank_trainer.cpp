@@ -92,7 +92,7 @@ struct RankTrainer::Impl {
   StepProgress progress;
   LoadProgress tell_loading;
   std::vector<double> digests;  // of the step's microbatches' tokens, where this rank answers for them
-  bool trace_next_step = false;
+  bool trace_next_step = false, warm = false;
   bool state_on_host = false;  // after make_room()
 
   Impl(const JobSpec& j, const Plan& p, int rank, CommFactory& f, const TokenData& d, Pacer* pc,
@@ -212,6 +212,7 @@ struct RankTrainer::Impl {
           places.push_back(validation.spread_place(begin + i, sequences));
         return load_batch(validation, places, tokens, place_of(on.device));
       };
+      executor.warm_up(work, on.device, {});
       gradient_sync.begin_evaluation([&](int m) { return work.sequences(m) > 0; });
       loss += executor.evaluate(work);
       gradient_sync.end_evaluation();
@@ -582,6 +583,10 @@ struct RankTrainer::Impl {
       early += Clock::now() - start;
     };
     const PipelineWork work = training_work();
+    if (!std::exchange(warm, true)) {
+      gradient_sync.begin_warm_up(work.loss_scale);
+      executor.warm_up(work, on.device, [this](int layer) { gradient_sync.layer_warmed_up(layer); });
+    }
     const bool statistics = statistics_are_due();
     do_early([&] { gradient_sync.begin_iteration(work.loss_scale, statistics); });
     const PipelineResult run = executor.run(work);

@@ -11,7 +11,8 @@ bool shares_gpus();
 //
 // CUDA_MODULE_LOADING=EAGER: by default a kernel is loaded at its first launch, for which CUDA may wait until
 // the device is idle. A receive that was posted ahead keeps it busy until the peer sends, and the peer may be
-// waiting for what this rank computes next.
+// waiting for what this rank computes next. (cuBLAS loads the kernels of its products at their first use all
+// the same: see PipelineExecutor::warm_up().)
 //
 // CUDA_DEVICE_MAX_CONNECTIONS=32: streams share hardware queues, by default 8, and wait for one another
 // inside a queue. A rank has three streams and up to two for every communicator; a receive must not delay

@@ -17,6 +17,7 @@
 #include "tests/unit/device/fake_gpus.h"
 #include "tests/unit/planner/family_models.h"
 #include "tests/unit/trainer/small_training.h"
+#include "trainer/kernels/traffic.h"
 #include "trainer/model/torch_device.h"
 #include "trainer/parallel/stage_link.h"
 #include "trainer/pipeline/rank_trainer.h"
@@ -83,6 +84,52 @@ TEST(DeviceTrainer, TrainsAsOnProcessors) {
     job.model.layers = 6;
     const Plan plan = two_by_two_by_two(job);
     EXPECT_EQ(trained(job, plan, On::device), trained(job, plan, On::host)) << family.name;
+  }
+}
+
+// As cuBLAS on a GPU: what a product of a new size needs is loaded when it is first used, for which CUDA
+// waits for all that runs on the device.
+class LoadsProductsAtFirstUse : public kernels::TrafficRecorder {
+ public:
+  explicit LoadsProductsAtFirstUse(int device) : device_(device) { kernels::recorder_of_thread = this; }
+  ~LoadsProductsAtFirstUse() override { kernels::recorder_of_thread = nullptr; }
+  void begin(const char* kernel, int64_t bytes, int) override {
+    const bool product = std::string(kernel).ends_with("matrix product");
+    if (product && loaded_.emplace(kernel, bytes).second) fake::load_code(device_);
+  }
+  void end() override {}
+  std::size_t loaded() const { return loaded_.size(); }
+
+ private:
+  const int device_;
+  std::set<std::pair<std::string, int64_t>> loaded_;
+};
+
+TEST(DeviceTrainer, LoadsProductsBeforeItsFirstMessage) {
+  JobSpec job = deep_job();
+  Plan interleaved = make_plan(job, /*microbatch=*/2, {{1, 1, 1, 1, 1, 1}}, {2});
+  interleaved.interleave = 3;
+  Plan sharded = make_plan(job, /*microbatch=*/2, {{1, 1}, {2, 1}}, {3, 1});
+  sharded.zero = Zero::gradients;
+  Plan gathered = make_plan(job, /*microbatch=*/2, {{1, 1}, {2, 1}}, {3, 1});
+  gathered.zero = Zero::parameters;
+  for (Plan plan : {make_plan(job, /*microbatch=*/2, {{1, 1}}, {4}), interleaved, sharded, gathered}) {
+    int microbatches = 0;
+    for (const PlanPipeline& pipeline : plan.pipelines) microbatches += pipeline.microbatches;
+    plan.global_batch = job.training.global_batch = 2 * microbatches - 1;  // the last one is smaller
+    const TokenData data = repeating_data(job);
+    const CommOptions options{20s};
+    TestJob ranks("thread", num_ranks(plan), options);
+    ranks.run([&](CommFactory& factory) {
+      FakeGpu gpu(factory, options);
+      const DevicePlane plane = gpu.plane();
+      LoadsProductsAtFirstUse library(device_of(factory.rank()));
+      RankTrainer trainer(job, plan, factory.rank(), factory, data, nullptr, &plane);
+      trainer.step();
+      EXPECT_GT(library.loaded(), 3U);
+      trainer.evaluate(data, 3);
+    });
+    EXPECT_THAT(fake::take_violations(), ::testing::IsEmpty());
   }
 }
 
