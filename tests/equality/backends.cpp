@@ -111,10 +111,10 @@ void run_ranks(int ranks, bool gpus, const RankWork& work) {
 // Calls run(segment) for the parts of the training, one after the other.
 template <class Run>
 void for_each_segment(const Case& c, const Run& run) {
-  if (!c.second_plan) return run(Segment{.plan = c.plan});
+  if (!c.second_plan) return run(Segment{.plan = c.plan, .end = c.steps});
   const ScratchDirectory directory;
-  run(Segment{.plan = c.plan, .save_to = directory.path()});
-  run(Segment{.plan = *c.second_plan, .end = 2 * kSteps, .load_from = directory.path()});
+  run(Segment{.plan = c.plan, .end = c.steps, .save_to = directory.path()});
+  run(Segment{.plan = *c.second_plan, .end = 2 * c.steps, .load_from = directory.path()});
 }
 
 }  // namespace
@@ -202,7 +202,7 @@ int run_as_rank(const CaseOptions& options, const std::string& directory, bool g
   SocketFactory factory(boot.rank, endpoints, boot.secret, listener, kCommOptions);
   Outcome outcome;
   on_device(boot.rank, boot.size, gpus, factory, [&](const DevicePlane* on) {
-    outcome = train_and_compare(c, {.plan = c.plan}, reference, boot.rank, factory, on);
+    outcome = train_and_compare(c, {.plan = c.plan, .end = c.steps}, reference, boot.rank, factory, on);
   });
   std::ofstream out(outcome_file(directory, boot.rank));
   out << fmt::format("{} {} {} {} {}\n", std::min(outcome.loss_err, 1e300), std::min(outcome.grad_err, 1e300),

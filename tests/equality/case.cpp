@@ -330,7 +330,8 @@ Case make_case(const CaseOptions& options) {
   // where it has come down to it grows too far again and again.
   training.loss_scale.initial = int64_t{1} << (options.force_overflow ? 28 : 10);
   training.loss_scale.window = options.force_overflow ? 3 : 8;
-  training.steps = kSteps;
+  if (options.force_overflow) result.steps = kStepsWithOverflow;
+  training.steps = result.steps;
   training.optimizer.lr = 1e-4;       // with epsilon: see main.cpp
   training.optimizer.epsilon = 1e-3;  // not the usual 1e-8
   training.optimizer.weight_decay = 0.1;
@@ -383,7 +384,7 @@ Case make_case(const CaseOptions& options) {
   if (loss_random() % 3 == 0 && kind_of(options.precision).element_bytes >= 4) {
     training.on_spike = SpikeSpec{.factor = 1 + between(loss_random, 0, 4) / 100.0,
                                   .window = between(loss_random, 2, 6),
-                                  .most_in_a_row = 2 * kSteps};
+                                  .most_in_a_row = 2 * result.steps};
     features.insert("on_spike");
   }
   result.job.metrics.gradient_statistics_every = between(loss_random, 1, 4);
@@ -457,7 +458,7 @@ Case make_case(const CaseOptions& options) {
     result.second_plan = draw_second_plan(second_random, result.job, plan, heads, options.most_ranks);
     draw_sequence_parallel(split_random, *result.second_plan);
     result.layout += " > " + layout_of(*result.second_plan);
-    training.steps = 2 * kSteps;
+    training.steps = 2 * result.steps;
     if (result.second_plan->zero != Zero::none)
       features.insert("then_" + short_name(result.second_plan->zero));
     if (options.lose_ranks) {

@@ -13,7 +13,8 @@
 
 namespace sailor::equality {
 
-constexpr int kSteps = 20;  // under each plan
+// Under each plan. A loss scale that starts far too high needs more to come down, and to grow too far again.
+constexpr int kSteps = 12, kStepsWithOverflow = 20;
 
 // A number in [low, high]; the standard's distributions differ between libraries.
 inline int between(std::mt19937_64& random, int low, int high) {
@@ -41,6 +42,7 @@ struct Case {
   Plan plan;
   std::optional<Plan> second_plan;
   std::optional<Plan> third_plan;  // for ranks that are lost twice
+  int steps = kSteps;              // under each plan
   std::string layout;              // as on the command line; of several plans `FIRST > SECOND`
   std::string features;            // interesting features, separated by `;`
 

@@ -64,7 +64,7 @@ class Comparison {
 // A part of the training under one plan.
 struct Segment {
   const Plan& plan;
-  int64_t end = kSteps;     // trains until this many steps are done
+  int64_t end;              // trains until this many steps are done
   std::string load_from{};  // directory of checkpoints; empty: from the start
   std::string save_to{};    // after the last step, unless empty
 };

@@ -139,8 +139,8 @@ LossesOutcome train_with_losses(const CaseOptions& options, const Case& c, const
   const auto any_rank = [&] { return between(random, 0, static_cast<int>(members.size()) - 1); };
 
   ComparedGeneration first(c, c.plan, reference);
-  first.generation.until = kSteps;
-  first.generation.fails_at = between(random, 0, kSteps - 6);
+  first.generation.until = c.steps;
+  first.generation.fails_at = between(random, 0, c.steps - 6);
   first.generation.save_every = kSaveEvery;
   for (int lost = random() % 4 == 0 ? 2 : 1; lost > 0; --lost)
     first.generation.faults[any_rank()] = draw_fault(random);
@@ -173,7 +173,7 @@ LossesOutcome train_with_losses(const CaseOptions& options, const Case& c, const
   members = draw_members(random, training.survivors(), num_ranks(*last_plan), next_process);
   const bool full_copy = full_copy_is_left();
   ComparedGeneration last(c, *last_plan, reference);
-  last.generation.more = kSteps;
+  last.generation.more = c.steps;
   const ElasticTraining::Outcome outcome = run(last);
   if (outcome.interrupted || outcome.restored.size() != members.size())
     throw std::runtime_error("the last generation did not come to its end");

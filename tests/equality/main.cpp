@@ -1,4 +1,4 @@
-// Does the trainer compute what one process computes? Draws small jobs and plans from a seed, trains 20
+// Does the trainer compute what one process computes? Draws small jobs and plans from a seed, trains 12
 // steps, and compares every loss and every gradient with plain autograd (reference_model.cpp). One CSV row
 // per case on stdout; exit 1 when any fails.
 //
@@ -91,7 +91,7 @@ std::string run_case(const CaseOptions& options, const Case& c, const std::strin
                      bool tell, Outcome& outcome, Tolerance& limit) {
   const std::vector<bool> skipped =
       options.force_overflow ? skipped_on_threads(c, gpus) : std::vector<bool>();
-  const int steps = options.resume || options.lose_ranks ? 2 * kSteps : kSteps;
+  const int steps = options.resume || options.lose_ranks ? 2 * c.steps : c.steps;
   auto reference = run_reference(c.job, initial_values_of(c.job), c.data(), steps, skipped);
   if (std::any_of(reference.begin(), reference.end(),
                   [](const ReferenceStep& step) { return step.close_call; }))
