@@ -396,6 +396,24 @@ TEST_F(Blends, SequencesDependOnSeedStepAndIndexAlone) {
   EXPECT_GT(differ, 200);
 }
 
+TEST_F(Blends, TheOrderOfASourceDependsOnSeedAndEpoch) {
+  constexpr int64_t kWindows = 40;
+  JobSpec spec = blend({1});
+  const auto order_in = [&](int64_t epoch) {
+    const TokenData data = TokenData::open(spec);
+    std::vector<int64_t> first_tokens;
+    for (int64_t sample = epoch * kWindows; sample < (epoch + 1) * kWindows; ++sample)
+      first_tokens.push_back(data.sequence(sample / 3, sample % 3)[0]);
+    return first_tokens;
+  };
+  const std::vector<int64_t> first = order_in(0), second = order_in(1);
+  EXPECT_THAT(second, testing::UnorderedElementsAreArray(first));
+  EXPECT_NE(second, first);
+  spec.training.seed = 5;
+  EXPECT_THAT(order_in(0), testing::UnorderedElementsAreArray(first));
+  EXPECT_NE(order_in(0), first);
+}
+
 TEST_F(Blends, UnigramEntropyIsThatOfTheBlend) {
   write("s0.bin", tokens16(std::vector<uint16_t>(64, 1)));
   write("s1.bin", tokens16(std::vector<uint16_t>(8, 2)));

@@ -351,6 +351,29 @@ TEST_P(Restoring, WhoHasNoMemoryForTwoStatesGetsItFromElsewhere) {
 }
 
 // Of a job that leaves the precision to its plans: bf16, then the remaining GPUs have only fp16, then back.
+TEST_P(Restoring, TheLossScaleGoesOnUnderAnotherPlan) {
+  JobSpec job = job_to_restore();
+  job.training.precision = Precision::fp16;
+  job.training.loss_scale = {
+      .initial = int64_t{1} << 40, .window = 1000, .hysteresis = 1};  // every step overflows
+  const TokenData data = repeating_data(job);
+  ElasticTraining training(job, data, GetParam());
+  std::mutex mutex;
+  std::vector<double> scales;
+  const auto run = [&](const Plan& plan, const std::vector<int>& members, int64_t until) {
+    ElasticTraining::Generation generation{.plan = plan, .members = members, .until = until};
+    generation.after = [&](int rank, RankTrainer&, const StepResult& result) {
+      EXPECT_TRUE(result.skipped);
+      const std::lock_guard lock(mutex);
+      if (rank == 0) scales.push_back(result.loss_scale);
+    };
+    training.run(generation);
+  };
+  run(restore_plan(job, {{2}, {1, 1}}, {4, 4}), all_ranks(4), 3);
+  run(restore_plan(job, {{1, 1}}, {8}), {3, 2}, 5);
+  EXPECT_EQ(scales, (std::vector<double>{0x1p40, 0x1p39, 0x1p38, 0x1p37, 0x1p36}));
+}
+
 TEST_P(Restoring, AChangeOfPrecisionKeepsMastersAndMomentsAndStartsTheLossScaleAnew) {
   JobSpec job = job_to_restore();
   job.training.precision = Precision::bf16;
