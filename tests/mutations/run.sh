@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# Do the tests notice faults of the program? See --help.
+set -euo pipefail
+
+usage() {
+  cat <<'USAGE'
+usage: tests/mutations/run.sh [--only NAME] [-j N]
+
+Builds a copy of the sources in build-mutations, where the tests that the patches of this directory name must pass. Then applies one patch
+after the other, each a fault, and runs the tests that must notice it. Prints a row for every fault; exit 1 when one is not noticed.
+
+  --only NAME   only this patch, without .patch
+  -j N          compile with N jobs (default: one per core)
+
+A patch begins with what is wrong, and names in `Targets:` what has to be built, in `Tests:` a pattern of ctest's.
+USAGE
+}
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+only='*'
+jobs=$(nproc)
+while (($#)); do
+  case $1 in
+    --only) only=${2:?--only needs a name}; shift ;;
+    -j) jobs=${2:?-j needs a number}; shift ;;
+    -h | --help) usage; exit 0 ;;
+    *) usage >&2; exit 2 ;;
+  esac
+  shift
+done
+
+source=$root/build-mutations/source
+build=$source/build
+log=$root/build-mutations/log
+mkdir -p "$source"
+# What is equal to an earlier run's copy keeps its time, and is not compiled again.
+git -C "$root" ls-files --cached --others --exclude-standard | while read -r file; do
+  [[ -f $root/$file ]] && ! cmp -s "$root/$file" "$source/$file" || continue
+  mkdir -p "$(dirname "$source/$file")"
+  cp "$root/$file" "$source/$file"
+done
+(cd "$source" && find . -path ./build -prune -o -type f -printf '%P\n') | while read -r file; do
+  [[ -f $root/$file ]] || rm "$source/$file"
+done
+: > "$log"
+
+header() { sed -n "s/^$2: //p;/^---/q" "$1"; }
+# Fails when a test does, and when there is none.
+run_tests() { ctest --test-dir "$build" -R "$1" -j 2 --timeout 120 --stop-on-failure --no-tests=error >> "$log" 2>&1; }
+
+patches=("$root"/tests/mutations/$only.patch)
+[[ -e ${patches[0]} ]] || { echo "sailor: tests/mutations/run.sh: there is no patch \"$only\"" >&2; exit 2; }
+export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$root}
+cmake -S "$source" --preset ci >> "$log"
+mapfile -t targets < <(for patch in "${patches[@]}"; do header "$patch" Targets; done | tr ' ' '\n' | sort -u)
+cmake --build "$build" -j "$jobs" --target "${targets[@]}" -- --quiet >> "$log"
+tests=$(for patch in "${patches[@]}"; do header "$patch" Tests; done | paste -sd '|')
+run_tests "$tests" || { tail -30 "$log"; echo "the tests do not pass without a fault"; exit 1; }
+
+printf '%-36s %-9s %7s  %s\n' FAULT NOTICED SECONDS TESTS
+missed=0
+for patch in "${patches[@]}"; do
+  began=$SECONDS
+  outcome=yes
+  mapfile -t targets < <(header "$patch" Targets | tr ' ' '\n')
+  if ! patch -d "$source" -p1 -s --dry-run < "$patch" >> "$log" 2>&1; then
+    outcome=outdated
+  else
+    patch -d "$source" -p1 -s --no-backup-if-mismatch < "$patch"
+    if ! cmake --build "$build" -j "$jobs" --target "${targets[@]}" -- --quiet >> "$log" 2>&1; then
+      outcome="no build"
+    elif run_tests "$(header "$patch" Tests)"; then
+      outcome=NO
+    fi
+    patch -d "$source" -p1 -s -R --no-backup-if-mismatch < "$patch"
+  fi
+  [[ $outcome == yes ]] || missed=$((missed + 1))
+  printf '%-36s %-9s %7d  %s\n' "$(basename "$patch" .patch)" "$outcome" $((SECONDS - began)) "$(header "$patch" Tests)"
+done
+echo "${#patches[@]} faults, $missed not noticed; $log"
+exit $((missed > 0))
