@@ -46,14 +46,14 @@ done
 
 header() { sed -n "s/^$2: //p;/^---/q" "$1"; }
 # Fails when a test does, and when there is none.
-run_tests() { ctest --test-dir "$build" -R "$1" -j 2 --timeout 120 --stop-on-failure --no-tests=error >> "$log" 2>&1; }
+run_tests() { ctest --test-dir "$build" -R "$1" -j 2 --timeout 240 --stop-on-failure --no-tests=error >> "$log" 2>&1; }
 
 patches=("$root"/tests/mutations/$only.patch)
 [[ -e ${patches[0]} ]] || { echo "sailor: tests/mutations/run.sh: there is no patch \"$only\"" >&2; exit 2; }
 export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$root}
 cmake -S "$source" --preset ci >> "$log"
 mapfile -t targets < <(for patch in "${patches[@]}"; do header "$patch" Targets; done | tr ' ' '\n' | sort -u)
-cmake --build "$build" -j "$jobs" --target "${targets[@]}" -- --quiet >> "$log"
+cmake --build "$build" -j "$jobs" --target "${targets[@]}" -- --quiet >> "$log" || { tail -30 "$log"; echo "the sources do not build"; exit 1; }
 tests=$(for patch in "${patches[@]}"; do header "$patch" Tests; done | paste -sd '|')
 run_tests "$tests" || { tail -30 "$log"; echo "the tests do not pass without a fault"; exit 1; }
 
