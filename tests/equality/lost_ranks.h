@@ -14,7 +14,7 @@ struct LossesOutcome {
 };
 
 // `c` was made with lose_ranks. Ranks are threads, over the plane `thread` or `socket`. The training
-// continues for as many steps after the last loss.
+// continues for `c.steps` after the last loss.
 LossesOutcome train_with_losses(const CaseOptions& options, const Case& c, const std::string& plane,
                                 const std::vector<ReferenceStep>& reference);
 

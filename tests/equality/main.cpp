@@ -21,8 +21,8 @@
 // copies of the masters: 66 independent errors, and 16 at the ends of the model. They add up like a random
 // walk, u sqrt(66 layers + 16), and the largest of the many elements of a gradient is up to four deviations
 // off. Dropout rounds once more at each of its places, two in a block and one at the end, and again backward;
-// a norm beyond the two of a block, once forward and twice backward.
-// A loss is the mean of many tokens' and stays within u.
+// a norm beyond the two of a block, once forward and twice backward. A loss is the mean of many tokens' and
+// stays within u.
 //
 // fp16 rounds to 11 significant bits, u = 2^-12, while the loss scale keeps gradients above its smallest
 // normal number; the bounds are the same otherwise. The scale of every step is compared too. With

@@ -9,7 +9,7 @@ usage: tests/mutations/run.sh [--only NAME] [-j N]
 Builds a copy of the sources in build-mutations, where the tests that the patches of this directory name must pass. Then applies one patch
 after the other, each a fault, and runs the tests that must notice it. Prints a row for every fault; exit 1 when one is not noticed.
 
-  --only NAME   only this patch, without .patch
+  --only NAME   only this patch, without .patch; or those that a pattern matches, such as 'loss-*'
   -j N          compile with N jobs (default: one per core)
 
 A patch begins with what is wrong, and names in `Targets:` what has to be built, in `Tests:` a pattern of ctest's.

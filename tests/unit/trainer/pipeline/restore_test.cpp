@@ -350,7 +350,6 @@ TEST_P(Restoring, WhoHasNoMemoryForTwoStatesGetsItFromElsewhere) {
   }
 }
 
-// Of a job that leaves the precision to its plans: bf16, then the remaining GPUs have only fp16, then back.
 TEST_P(Restoring, TheLossScaleGoesOnUnderAnotherPlan) {
   JobSpec job = job_to_restore();
   job.training.precision = Precision::fp16;
@@ -374,6 +373,7 @@ TEST_P(Restoring, TheLossScaleGoesOnUnderAnotherPlan) {
   EXPECT_EQ(scales, (std::vector<double>{0x1p40, 0x1p39, 0x1p38, 0x1p37, 0x1p36}));
 }
 
+// Of a job that leaves the precision to its plans: bf16, then the remaining GPUs have only fp16, then back.
 TEST_P(Restoring, AChangeOfPrecisionKeepsMastersAndMomentsAndStartsTheLossScaleAnew) {
   JobSpec job = job_to_restore();
   job.training.precision = Precision::bf16;
