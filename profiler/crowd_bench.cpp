@@ -45,8 +45,7 @@ StackBench::ByKind mean(const std::vector<StackBench::ByKind>& groups) {
   StackBench::ByKind result = groups[0];
   const auto count = static_cast<double>(groups.size());
   for (size_t k = 0; k < result.size(); ++k)
-    for (double LayerTimes::*part :
-         {&LayerTimes::forward_s, &LayerTimes::backward_s, &LayerTimes::update_s}) {
+    for (double LayerTimes::*part : kMeasuredTimes) {
       double sum_s = 0;
       for (const StackBench::ByKind& group : groups) sum_s += group[k].times.*part;
       result[k].times.*part = sum_s / count;
@@ -147,22 +146,20 @@ StackBench::ByKind typical(const std::vector<StackBench::ByKind>& measurements) 
   StackBench::ByKind result = measurements.at(0);
   const auto count = static_cast<double>(measurements.size());
   for (size_t k = 0; k < result.size(); ++k) {
-    Samples forward, backward, update;
+    for (double LayerTimes::*part : kMeasuredTimes) {
+      Samples samples;
+      for (const StackBench::ByKind& m : measurements) samples.add(m[k].times.*part);
+      result[k].times.*part = samples.usual_mean();
+    }
     double sum_s = 0, square_sum = 0, within = 0;
     result[k].samples = result[k].outliers = 0;
     for (const StackBench::ByKind& m : measurements) {
-      forward.add(m[k].times.forward_s);
-      backward.add(m[k].times.backward_s);
-      update.add(m[k].times.update_s);
       sum_s += busy_s(m[k]);
       square_sum += busy_s(m[k]) * busy_s(m[k]);
       within += m[k].relative_error * m[k].relative_error;
       result[k].samples += m[k].samples;
       result[k].outliers += m[k].outliers;
     }
-    result[k].times.forward_s = forward.usual_mean();
-    result[k].times.backward_s = backward.usual_mean();
-    result[k].times.update_s = update.usual_mean();
     const double mean_s = sum_s / count;
     const double variance = count > 1 ? std::max(0.0, square_sum - count * mean_s * mean_s) / (count - 1) : 0;
     const double between =

@@ -86,6 +86,17 @@ LayerSizes LayerBench::sizes(int microbatch) {
   const int64_t extra = std::max(forward_peak, meter.peak_bytes()) - kept;
   sizes.activation_bytes = kept / microbatch;
   sizes.workspace_bytes = std::max<int64_t>(0, extra) / microbatch;
+  if (s.kind == LayerKind::embedding || s.kind == LayerKind::head) return sizes;
+  y.reset();
+  for (const auto& [level, bytes] : {std::pair(Recompute::light, &LayerSizes::light_bytes),
+                                     std::pair(Recompute::mlp, &LayerSizes::mlp_bytes)}) {
+    s.layer->recompute(level);
+    MemoryMeter less(s.place.type());
+    y = s.layer->forward(x, batch);
+    sizes.*bytes = less.live_bytes() / microbatch;
+    y.reset();
+  }
+  s.layer->recompute(Recompute::none);
   return sizes;
 }
 

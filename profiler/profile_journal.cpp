@@ -23,6 +23,7 @@ using Json = nlohmann::ordered_json;
 Json to_json(const LayerMeasurement& m) {
   return {{"forward_s", m.times.forward_s}, {"backward_s", m.times.backward_s},
           {"update_s", m.times.update_s},   {"samples", m.samples},
+          {"light_s", m.times.light_s},     {"mlp_s", m.times.mlp_s},
           {"outliers", m.outliers},         {"relative_error", m.relative_error}};
 }
 
@@ -31,6 +32,8 @@ LayerMeasurement measurement(const Json& json) {
   m.times.forward_s = json.at("forward_s").get<double>();
   m.times.backward_s = json.at("backward_s").get<double>();
   m.times.update_s = json.at("update_s").get<double>();
+  m.times.light_s = json.at("light_s").get<double>();
+  m.times.mlp_s = json.at("mlp_s").get<double>();
   m.samples = json.at("samples").get<int>();
   m.outliers = json.at("outliers").get<int>();
   m.relative_error = json.at("relative_error").get<double>();

@@ -23,7 +23,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kMostBlocks = 4;  // enough to be out of every cache that a job is out of
+constexpr int kMostBlocks = 4;                     // enough to be out of every cache that a job is out of
+constexpr int kLeastPasses = 3, kMostPasses = 20;  // with each level of recomputation
 
 // Times of tasks that a device may still be at when their calls have returned.
 class Spans {
@@ -160,6 +161,43 @@ struct StackBench::State {
     spans.finish();
   }
 
+  // Of each kind of block: what its backward computes again.
+  void measure_recomputation(const Batch& batch, double most_s, ByKind& result) {
+    for (const auto& [level, time_s] :
+         {std::pair(Recompute::light, &LayerTimes::light_s), std::pair(Recompute::mlp, &LayerTimes::mlp_s)}) {
+      Seconds again_s;
+      Spans spans(*company.device);
+      int depth = 0;
+      for (const Member& member : stack) {
+        member.layer->recompute(level);
+        member.layer->around_recomputation([&, kind = member.kind](const TensorCall& compute) {
+          at::Tensor tensor;
+          if (depth++ > 0)
+            tensor = compute();  // within another one
+          else
+            spans.time(again_s[kind], [&] { tensor = compute(); });
+          --depth;
+          return tensor;
+        });
+      }
+      std::vector<Samples> samples(kinds.size());
+      ByKind ignored(kinds.size());
+      const auto begin = Clock::now();
+      for (int i = 0; another(i < kLeastPasses || (i < kMostPasses && seconds_since(begin) < most_s)); ++i) {
+        again_s = no_seconds();
+        Seconds forward_s = no_seconds(), backward_s = no_seconds();
+        pass(batch, forward_s, backward_s, ignored);
+        spans.finish();
+        for (size_t k = 0; k < kinds.size(); ++k) samples[k].add(again_s[k] / count(k));
+      }
+      for (size_t k = 0; k < kinds.size(); ++k) result[k].times.*time_s = samples[k].usual_mean();
+    }
+    for (const Member& member : stack) {
+      member.layer->recompute(Recompute::none);
+      member.layer->around_recomputation({});
+    }
+  }
+
   // All that a rank does per parameter and iteration, in the trainer's order.
   Seconds update(std::vector<std::unique_ptr<Optimizer>>& optimizers) {
     Seconds seconds = no_seconds();
@@ -216,6 +254,7 @@ StackBench::ByKind StackBench::measure(int microbatch, const MeasuringOptions& o
     }
     whole.add(sum_s);
   }
+  s.measure_recomputation(batch, options.max_seconds / 8, result);
 
   std::vector<std::unique_ptr<Optimizer>> optimizers;
   for (const State::Member& member : s.stack) {
@@ -249,6 +288,8 @@ StackBench::ByKind StackBench::measure(int microbatch, const MeasuringOptions& o
     result[k].times.forward_s = slowdown * forward[k].usual_mean();
     result[k].times.backward_s = slowdown * backward[k].usual_mean();
     result[k].times.update_s = update_slowdown * update[k].usual_mean();
+    result[k].times.light_s *= slowdown;
+    result[k].times.mlp_s *= slowdown;
     result[k].samples = both[k].size();
     result[k].outliers = both[k].outliers();
     result[k].relative_error = std::min(both[k].relative_error(), 10.0);

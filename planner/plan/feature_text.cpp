@@ -2,13 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace sailor {
 namespace {
 
 std::vector<int> recomputing(const PlanPipeline& pipeline) {
   std::vector<int> stages;
   for (size_t i = 0; i < pipeline.stages.size(); ++i)
-    if (pipeline.stages[i].recompute != Recompute::none) stages.push_back(static_cast<int>(i));
+    if (pipeline.stages[i].recompute.deepest() != Recompute::none) stages.push_back(static_cast<int>(i));
   return stages;
 }
 
@@ -26,6 +28,13 @@ std::string number_ranges(const std::vector<int>& numbers) {
   return text;
 }
 
+Recompute deepest_recompute(const Plan& plan) {
+  Recompute most = Recompute::none;
+  for (const PlanPipeline& pipeline : plan.pipelines)
+    for (const PlanStage& stage : pipeline.stages) most = std::max(most, stage.recompute.deepest());
+  return most;
+}
+
 std::string recomputing_stages(const Plan& plan) {
   bool some = false, all = true, alike = true;
   for (const PlanPipeline& pipeline : plan.pipelines) {
@@ -41,7 +50,10 @@ std::string recomputing_stages(const Plan& plan) {
 
 std::string feature_text(const Plan& plan) {
   const std::string stages = recomputing_stages(plan);
-  const std::string recompute = stages.empty() ? "" : stages == "all" ? "recompute" : "recompute:" + stages;
+  const Recompute most = deepest_recompute(plan);
+  std::string recompute = most == Recompute::none ? "" : "recompute";
+  if (most != Recompute::none && most != Recompute::full) recompute += std::string("-") + to_string(most);
+  if (!stages.empty() && stages != "all") recompute += ":" + stages;
   std::string text;
   for (const std::string& feature :
        {std::string(plan.precision ? to_string(*plan.precision) : ""), short_name(plan.zero), recompute,

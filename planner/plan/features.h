@@ -2,7 +2,8 @@
 //
 //     unlike-cuts     pipelines cut the layers differently
 //     unlike-shares   pipelines take numbers of microbatches that differ by more than one
-//     recompute       a stage computes activations again in the backward instead of keeping them
+//     recompute       a stage computes activations again in the backward instead of keeping them: light, mlp
+//                     or full, or some of its blocks more than the others (spec/recompute.h)
 //     zero1           the replicas of a stage share its optimizer states
 //     zero2           and its gradients, which are summed after every microbatch; with zero1
 //     zero3           and its parameters, which are gathered in every microbatch; with both

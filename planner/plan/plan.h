@@ -30,7 +30,7 @@ struct PlanStage {
   std::string gpu_type;
   std::string zone;
   ReplicaShape shape;  // of this stage's GPUs, all of one node
-  Recompute recompute = Recompute::none;
+  StageRecompute recompute{};
   std::string node;       // empty until placed
   std::vector<int> gpus;  // indices on the node, shape.gpus() of them; empty until placed
 };

@@ -13,6 +13,25 @@ namespace {
 
 constexpr int kMostGpus = 4096;  // of a replica, and of a node
 
+// A level for all blocks, or {LEVEL: number of the first blocks, "rest": level of the others}.
+StageRecompute read_stage_recompute(const Field& field) {
+  if (field.node().kind != DocumentNode::Kind::map) return read_recompute(field);
+  MapField map(field, {"light", "mlp", "full", "rest"});
+  const auto rest = map.optional("rest");
+  const Recompute level = rest ? read_recompute(*rest) : Recompute::none;
+  std::optional<StageRecompute> out;
+  for (const Recompute deep : {Recompute::light, Recompute::mlp, Recompute::full}) {
+    const auto blocks = map.optional(to_string(deep));
+    if (!blocks) continue;
+    if (out) blocks->fail("only one level has a number of blocks; \"rest\" is that of the others");
+    if (deep <= level)
+      blocks->fail(fmt::format("must be above the level of the other blocks, \"{}\"", to_string(level)));
+    out.emplace(deep, blocks->integer<int>(1, 1'000'000), level);
+  }
+  if (!out) field.fail("needs a number of blocks: \"light\", \"mlp\" or \"full\"");
+  return *out;
+}
+
 PlanStage read_stage(const Field& field) {
   MapField map(field, {"layers", "gpu_type", "zone", "tp", "recompute", "node", "gpus"});
   PlanStage stage;
@@ -28,7 +47,7 @@ PlanStage read_stage(const Field& field) {
   stage.gpu_type = map.required("gpu_type").name();
   stage.zone = map.required("zone").name();
   stage.shape.tp = map.required("tp").integer<int>(1, kMostGpus);
-  if (auto recompute = map.optional("recompute")) stage.recompute = read_recompute(*recompute);
+  if (auto recompute = map.optional("recompute")) stage.recompute = read_stage_recompute(*recompute);
   if (auto node = map.optional("node")) stage.node = node->name();
   if (auto gpus = map.optional("gpus")) {
     for (const Field& gpu : gpus->items()) stage.gpus.push_back(gpu.integer<int>(0, kMostGpus));
@@ -84,13 +103,21 @@ PlanPrediction read_prediction(const Field& field) {
   return prediction;
 }
 
+nlohmann::ordered_json recompute_json(const StageRecompute& recompute) {
+  if (recompute.deep_blocks() == 0) return to_string(recompute.level());
+  nlohmann::ordered_json json;
+  json[to_string(recompute.deep())] = recompute.deep_blocks();
+  if (recompute.level() != Recompute::none) json["rest"] = to_string(recompute.level());
+  return json;
+}
+
 nlohmann::ordered_json stage_json(const PlanStage& stage) {
   nlohmann::ordered_json json;
   json["layers"] = {stage.first_layer, stage.end_layer};
   json["gpu_type"] = stage.gpu_type;
   json["zone"] = stage.zone;
   json["tp"] = stage.shape.tp;
-  json["recompute"] = to_string(stage.recompute);
+  json["recompute"] = recompute_json(stage.recompute);
   if (!stage.node.empty()) {
     json["node"] = stage.node;
     json["gpus"] = stage.gpus;

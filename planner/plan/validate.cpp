@@ -54,11 +54,17 @@ void check_stage(const PlanStage& stage, const std::string& where, const ModelSp
     violations.push_back(
         where + fmt::format("tp {} does not divide the model's feed_forward {}", tp, model.feed_forward));
   }
-  if (stage.recompute == Recompute::none) return;
-  if (!allowed.contains(stage.recompute == Recompute::full ? PlanFeature::recompute
-                                                           : PlanFeature::selective_recompute))
-    violations.push_back(where + fmt::format("recompute \"{}\" is not supported by this version's trainer",
-                                             to_string(stage.recompute)));
+  for (const Recompute level : {stage.recompute.level(), stage.recompute.deep()}) {
+    if (level == Recompute::none) continue;
+    if (!allowed.contains(level == Recompute::selective ? PlanFeature::selective_recompute
+                                                        : PlanFeature::recompute))
+      violations.push_back(where + fmt::format("recompute \"{}\" is not supported by this version's trainer",
+                                               to_string(level)));
+  }
+  const int blocks = std::min(stage.end_layer, model.num_all_layers() - 1) - std::max(stage.first_layer, 1);
+  if (stage.recompute.deep_blocks() > blocks)
+    violations.push_back(where + fmt::format("recomputes {} blocks of {}", stage.recompute.deep_blocks(),
+                                             std::max(0, blocks)));
 }
 
 // Checks that the chunks of a group are on the same GPUs, and that the schedule exists.

@@ -61,6 +61,7 @@ void adapt(LayerProfile& profile, const JobSpec& job) {
       times.forward_s *= factors[block].forward;
       times.backward_s *= factors[block].backward;
       times.update_s *= factors[block].update;
+      times.light_s = times.mlp_s = 0;
     }
   }
 }
@@ -77,6 +78,8 @@ void adapt(ModelSizes& sizes, const JobSpec& job, Precision precision) {
       block.activation_bytes += adapters.narrow_columns * token_bytes;
       if (block.selective_bytes > 0) block.selective_bytes += adapters.narrow_columns * token_bytes;
       block.workspace_bytes += job.model.hidden * token_bytes;
+      // Frozen weights do not keep the inputs that these levels would compute again.
+      block.light_bytes = block.mlp_bytes = 0;
     }
   }
 }

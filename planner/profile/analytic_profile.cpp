@@ -58,8 +58,14 @@ class Estimate {
     device.forward_s += style.collectives_per_pass * reduced_s;
     device.backward_s += style.collectives_per_pass * reduced_s + extra_gathers() * reduced_s / 2;
     const double host_s = in_.host.pass_s(tp_);
-    return {together_s(device.forward_s, host_s), together_s(device.backward_s, host_s),
-            update_s(static_cast<double>(s.block_parameters()) / tp_), scores.forward_s};
+    LayerTimes times{together_s(device.forward_s, host_s), together_s(device.backward_s, host_s),
+                     update_s(static_cast<double>(s.block_parameters()) / tp_), scores.forward_s};
+    // Norms and the activation function read and write what they did; gathered tokens are gathered again.
+    times.light_s = stream_s(between_regions() * h * 2 * s.input_norms) +
+                    stream_s(tokens_ * (s.gated_mlp ? 3 : 2) * inner);
+    times.mlp_s = times.light_s + linear(s.gated_mlp ? 2 * inner : inner, h).forward_s +
+                  (style.sequence_parallel ? reduced_s / 2 : 0);
+    return times;
   }
 
   LayerTimes embedding() const {
@@ -190,6 +196,13 @@ LayerSizes block_sizes(const TransformerShape& shape, const FrameworkStyle& styl
                        (2 * (attention + 2 * kv) + 2 * attention + mlp + style.qkv_copy_bytes * h) / t);
   block.activation_bytes = rounded(kept + score_elements * style.score_bytes * scale);
   block.selective_bytes = rounded(kept);
+  if (style.recompute_parts) {
+    // The results of the norms that products read, and of the activation function; and what that one reads.
+    const double light = n * scale * (2 * shape.input_norms * h * whole_share + 2 * inner / t);
+    block.light_bytes = rounded(static_cast<double>(block.activation_bytes) - light);
+    const double first = n * scale * 2 * (shape.gated_mlp ? 2 * inner : inner) / t;
+    block.mlp_bytes = rounded(static_cast<double>(block.activation_bytes) - light - first);
+  }
   block.checkpoint_bytes = rounded(n * h * element * whole_share);
   block.workspace_bytes = rounded(score_elements * style.score_workspace_bytes * scale);
   block.persistent_bytes = rounded(score_elements * style.persistent_score_bytes * scale);
@@ -208,7 +221,7 @@ std::vector<LayerSizes> analytic_sizes(const TransformerShape& shape, const Fram
   const double rows = static_cast<double>(padded_vocabulary(shape, style, tp));
   LayerSizes embedding = block;
   embedding.parameters = rounded(rows * h / t + static_cast<double>(shape.learned_rows()) * h);
-  embedding.activation_bytes = embedding.selective_bytes = 0;
+  embedding.activation_bytes = embedding.selective_bytes = embedding.light_bytes = embedding.mlp_bytes = 0;
   embedding.checkpoint_bytes = embedding.workspace_bytes = embedding.persistent_bytes = 0;
 
   LayerSizes head = embedding;

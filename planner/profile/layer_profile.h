@@ -24,16 +24,42 @@ struct LayerTimes {
   double backward_s = 0;
   double update_s = 0;     // optimizer step of this layer
   double attention_s = 0;  // part of forward_s that selective recomputation repeats; 0 = unknown
+  // What a backward takes longer with light recomputation, and with that of the MLP; for sizes that are
+  // known.
+  double light_s = 0, mlp_s = 0;
+
+  // What a backward takes longer under a plan's `recompute`.
+  double again_s(Recompute recompute) const {
+    switch (recompute) {
+      case Recompute::none:
+        return 0;
+      case Recompute::selective:
+        return attention_s;
+      case Recompute::light:
+        return light_s;
+      case Recompute::mlp:
+        return mlp_s;
+      case Recompute::full:
+        break;
+    }
+    return forward_s;
+  }
 };
+
+// What is measured of a layer.
+inline constexpr double LayerTimes::*kMeasuredTimes[] = {&LayerTimes::forward_s, &LayerTimes::backward_s,
+                                                         &LayerTimes::update_s, &LayerTimes::light_s,
+                                                         &LayerTimes::mlp_s};
 
 // Per GPU of the TP group; activations for one sequence.
 struct LayerSizes {
   int64_t parameters = 0;       // elements held by one GPU that are trained
   int64_t output_elements = 0;  // tensor passed to the next layer, one sequence, not divided by the TP degree
-  int64_t activation_bytes = 0;        // stored for the backward of one sequence
-  int64_t workspace_bytes = 0;         // only while the layer computes one sequence (logits, scores)
-  int64_t selective_bytes = 0;         // stored with selective recomputation; 0 = unknown
-  int64_t checkpoint_bytes = 0;        // stored with full recomputation; 0 = unknown
+  int64_t activation_bytes = 0;  // stored for the backward of one sequence
+  int64_t workspace_bytes = 0;   // only while the layer computes one sequence (logits, scores)
+  // Stored with recomputation; 0 = unknown.
+  int64_t selective_bytes = 0, light_bytes = 0, mlp_bytes = 0;
+  int64_t checkpoint_bytes = 0;        // with that of the whole layer
   int64_t tied_parameters = 0;         // of `parameters`: shared with the first layer if one rank has both
   int64_t persistent_bytes = 0;        // a buffer that stays allocated between microbatches
   int64_t frozen_parameters = 0;       // held, too, and not trained
@@ -41,10 +67,10 @@ struct LayerSizes {
 
   // Stored for the backward under a plan's `recompute`; the value without recomputation if it is unknown.
   int64_t kept_bytes(Recompute recompute) const {
-    const int64_t less = recompute == Recompute::full        ? checkpoint_bytes
-                         : recompute == Recompute::selective ? selective_bytes
-                                                             : 0;
-    return less > 0 ? less : activation_bytes;
+    const int64_t by_level[kRecomputeLevels] = {activation_bytes, selective_bytes, light_bytes, mlp_bytes,
+                                                checkpoint_bytes};
+    const int64_t kept = by_level[static_cast<int>(recompute)];
+    return kept > 0 ? kept : activation_bytes;
   }
 };
 

@@ -93,11 +93,8 @@ Found read_directories(const std::vector<std::string>& directories, const JobSpe
 LayerProfile emulated(LayerProfile profile, const std::string& gpu_type, double slowdown) {
   profile.gpu_type = gpu_type;
   for (auto& [key, cell] : profile.cells) {
-    for (LayerTimes& times : cell) {
-      times.forward_s *= slowdown;
-      times.backward_s *= slowdown;
-      times.update_s *= slowdown;
-    }
+    for (LayerTimes& times : cell)
+      for (double LayerTimes::*time_s : kMeasuredTimes) times.*time_s *= slowdown;
   }
   return profile;
 }

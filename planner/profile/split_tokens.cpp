@@ -29,8 +29,9 @@ bool has_estimates(const SplitTimes& of) {
 void split_tokens(std::vector<LayerSizes>& sizes, const std::vector<LayerSizes>& alone, int tp) {
   if (tp < 2) return;
   for (size_t layer = 0; layer < std::min(sizes.size(), alone.size()); ++layer)
-    for (int64_t LayerSizes::*part : {&LayerSizes::activation_bytes, &LayerSizes::selective_bytes,
-                                      &LayerSizes::checkpoint_bytes, &LayerSizes::workspace_bytes})
+    for (int64_t LayerSizes::*part :
+         {&LayerSizes::activation_bytes, &LayerSizes::selective_bytes, &LayerSizes::light_bytes,
+          &LayerSizes::mlp_bytes, &LayerSizes::checkpoint_bytes, &LayerSizes::workspace_bytes})
       sizes[layer].*part = with_share_of_whole(sizes[layer].*part, alone[layer].*part, tp);
 }
 
@@ -45,8 +46,10 @@ void split_tokens(LayerProfile::Cell& cell, const SplitTimes& of) {
     const double activation_bytes = static_cast<double>(of.job.model.sequence) * of.job.model.hidden *
                                     of.microbatch * element_bytes(of.precision);
     const double gather_s = ring_pass_s(ring, activation_bytes);
-    for (size_t block = 1; block + 1 < cell.size(); ++block)
+    for (size_t block = 1; block + 1 < cell.size(); ++block) {
       cell[block].backward_s += split.backward_extra_gathers * gather_s;
+      if (cell[block].mlp_s > 0) cell[block].mlp_s += gather_s;
+    }
     return;
   }
   const TransformerShape shape = shape_of(of.job.model);
@@ -55,10 +58,10 @@ void split_tokens(LayerProfile::Cell& cell, const SplitTimes& of) {
     return analytic_times({shape, style, kernels, {}, of.precision, of.microbatch, ring, 0});
   };
   const LayerProfile::Cell before = times(of.style), after = times(split);
-  for (size_t layer = 0; layer < cell.size(); ++layer) {
-    multiply(cell[layer].forward_s, before[layer].forward_s, after[layer].forward_s);
-    multiply(cell[layer].backward_s, before[layer].backward_s, after[layer].backward_s);
-  }
+  for (size_t layer = 0; layer < cell.size(); ++layer)
+    for (double LayerTimes::*part :
+         {&LayerTimes::forward_s, &LayerTimes::backward_s, &LayerTimes::light_s, &LayerTimes::mlp_s})
+      multiply(cell[layer].*part, before[layer].*part, after[layer].*part);
 }
 
 }  // namespace sailor

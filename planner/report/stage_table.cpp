@@ -98,9 +98,7 @@ std::string row(const Run& run, bool with_recompute) {
       run.plan.pipelines[static_cast<size_t>(run.pipelines[0])].microbatches, layers_text(run),
       cut_to((p.estimated ? "~" : "") + stage.gpu_type, 14), stage.shape.tp, nodes_text(run), gpus_text(run),
       p.forward_s, p.backward_s, 100 * busy, gib(memory), gib(p.capacity_bytes),
-      with_recompute
-          ? (stage.recompute == Recompute::none ? "  -" : std::string("  ") + to_string(stage.recompute))
-          : "");
+      with_recompute ? (stage.recompute == Recompute::none ? "  -" : "  " + to_string(stage.recompute)) : "");
 }
 
 }  // namespace

@@ -26,6 +26,9 @@ std::string uniform_obstacle(const JobSpec& job, const Plan& plan) {
       if (stage.first_layer != like.first_layer || stage.end_layer != like.end_layer)
         return "its pipelines cut the layers differently";
       if (stage.recompute != first.stages[0].recompute) return "only some of its stages recompute";
+      if (stage.recompute.deep_blocks() > 0) return "some blocks of a stage recompute more than others";
+      const Recompute level = stage.recompute.level();
+      if (level == Recompute::light || level == Recompute::mlp) return "it recomputes parts of blocks";
     }
   }
   const int64_t round = static_cast<int64_t>(plan.microbatch) * static_cast<int64_t>(plan.pipelines.size());
@@ -52,7 +55,7 @@ UniformPlan uniform_plan(const JobSpec& job, const Plan& plan) {
   const bool always_splits = !job.trainer.own() && framework_of_trainer(job).sequence_parallel;
   out.sequence_parallel = out.tensor > 1 && (plan.sequence_parallel || always_splits);
   out.zero = job.trainer.own() ? plan.zero : std::max(plan.zero, framework_of_trainer(job).zero);
-  out.recompute = first.stages[0].recompute;
+  out.recompute = first.stages[0].recompute.level();
   out.precision = precision_of(plan, job);
   return out;
 }

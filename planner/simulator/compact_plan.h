@@ -15,7 +15,7 @@ namespace sailor::native {
 struct CompactStage {
   int kind = 0;  // in StageKinds
   int first_layer = 0, end_layer = 0;
-  Recompute recompute = Recompute::none;
+  StageRecompute recompute{};
   int node = -1;  // numbered from 0; -1 = not placed: on a node of its own
 
   bool operator==(const CompactStage&) const = default;

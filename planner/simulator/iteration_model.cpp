@@ -63,16 +63,15 @@ PipelineSchedule schedule_of(const FrameworkStyle& style, int interleave, double
   return schedule;
 }
 
-MemoryBreakdown IterationModel::memory(const CompactPlan& plan, int pipeline, int group) const {
+MemoryBreakdown IterationModel::memory(std::span<const CompactStage> stages, int group,
+                                       const PipelineMemoryInput& of) const {
   const PlanningContext& context = kinds_.context();
-  const PipelineSchedule schedule = schedule_of(context.framework, plan.interleave, 0);
-  const auto stages = plan.of(pipeline);
-  const int groups = static_cast<int>(plan.groups(pipeline)), last = static_cast<int>(stages.size()) - 1;
-  const int microbatches = plan.microbatches[static_cast<size_t>(pipeline)];
-  const std::vector<int> held = chunks_in_flight(schedule, group, groups, microbatches);
+  const PipelineSchedule schedule = schedule_of(context.framework, of.interleave, 0);
+  const int last = static_cast<int>(stages.size()) - 1, groups = (last + 1) / of.interleave;
+  const std::vector<int> held = chunks_in_flight(schedule, group, groups, of.microbatches);
   RankMemoryInput input;
   input.average = context.job.training.ema.has_value();
-  for (int chunk = 0; chunk < plan.interleave; ++chunk) {
+  for (int chunk = 0; chunk < of.interleave; ++chunk) {
     const int index = chunk * groups + group;
     const CompactStage& stage = stages[static_cast<size_t>(index)];
     const StageKind& kind = kinds_[stage.kind];
@@ -94,41 +93,71 @@ MemoryBreakdown IterationModel::memory(const CompactPlan& plan, int pipeline, in
     if (kind.shape.tp > 1) input.gathered_elements = sizes.front().output_elements;
     input.base_bytes = kind.profile->overheads.base_memory_bytes;
   }
-  input.microbatch = plan.microbatch;
-  input.microbatches = microbatches;
-  input.replicas = plan.pipelines();
+  input.microbatch = of.microbatch;
+  input.microbatches = of.microbatches;
+  input.replicas = of.replicas;
   input.both_ends = groups == 1;
-  input.zero = plan.zero;
+  input.zero = of.zero;
   return rank_memory(input, context.framework, context.precision);
 }
 
-bool IterationModel::fits(const StageMemoryInput& stage) {
+int64_t IterationModel::missing_bytes(std::span<const CompactStage> stages, int group,
+                                      const PipelineMemoryInput& of) {
+  ++steps_;
+  uint64_t key = 0x9e3779b97f4a7c15;
+  const auto add = [&](int64_t value) {
+    key = (key ^ static_cast<uint64_t>(value)) * 0xbf58476d1ce4e5b9;
+    key ^= key >> 29;
+  };
+  const int groups = static_cast<int>(stages.size()) / of.interleave;
+  for (const int value :
+       {groups, group, of.microbatch, of.interleave, of.microbatches, of.replicas, static_cast<int>(of.zero)})
+    add(value);
+  for (size_t i = static_cast<size_t>(group); i < stages.size(); i += static_cast<size_t>(groups)) {
+    const CompactStage& stage = stages[i];
+    add(int64_t{stage.kind} << 40 | int64_t{stage.first_layer} << 20 | stage.end_layer);
+    add(int64_t{static_cast<int>(stage.recompute.level())} << 40 |
+        int64_t{static_cast<int>(stage.recompute.deep())} << 36 | stage.recompute.deep_blocks());
+  }
+  const auto [known, is_new] = missing_of_group_.at(key);
+  if (!is_new) return known;
+  steps_ += 100;
+  return known = memory(stages, group, of).total() -
+                 kinds_[stages[static_cast<size_t>(group)].kind].capacity_bytes;
+}
+
+int64_t IterationModel::missing_bytes(const StageMemoryInput& stage) {
   ++steps_;
   const Zero zero = stage.replicas > 1 ? std::max(stage.zero, kinds_.context().framework.zero) : Zero::none;
   const int sharing = shards_optimizer(zero) ? stage.replicas : std::min(stage.replicas, 2) - 1;
-  const uint64_t parts[][2] = {{static_cast<uint64_t>(stage.first_layer), 9},
-                               {static_cast<uint64_t>(stage.end_layer), 9},
-                               {static_cast<uint64_t>(stage.recompute), 2},
-                               {static_cast<uint64_t>(stage.in_flight), 8},
-                               {static_cast<uint64_t>(stage.microbatch), 10},
+  const StageRecompute& recompute = stage.recompute;
+  const auto levels =
+      static_cast<int>(recompute.level()) + kRecomputeLevels * static_cast<int>(recompute.deep());
+  const uint64_t parts[][2] = {{static_cast<uint64_t>(stage.first_layer), 8},
+                               {static_cast<uint64_t>(stage.end_layer), 8},
+                               {static_cast<uint64_t>(levels), 5},
+                               {static_cast<uint64_t>(recompute.deep_blocks()), 8},
+                               {static_cast<uint64_t>(stage.in_flight), 7},
+                               {static_cast<uint64_t>(stage.microbatch), 7},
                                {stage.several_microbatches ? 1u : 0u, 1},
                                {static_cast<uint64_t>(zero), 2},
-                               {static_cast<uint64_t>(sharing), 13}};
+                               {static_cast<uint64_t>(sharing), 10},
+                               {stage.nothing_again ? 1u : 0u, 1}};
   uint64_t key = static_cast<uint64_t>(stage.kind);
-  bool in_range = stage.kind < 1 << 10;
+  bool in_range = stage.kind < 1 << 7;
   for (const auto& [value, bits] : parts) {
     in_range = in_range && value < uint64_t{1} << bits;
     key = key << bits | value;
   }
   if (in_range) {
-    const auto [known, is_new] = stage_fits_.at(key);
+    const auto [known, is_new] = missing_of_stage_.at(key);
     if (!is_new) return known;
-    return known = rank_fits(stage);
+    return known = missing_of_rank(stage);
   }
-  return rank_fits(stage);
+  return missing_of_rank(stage);
 }
 
-bool IterationModel::rank_fits(const StageMemoryInput& stage) {
+int64_t IterationModel::missing_of_rank(const StageMemoryInput& stage) {
   steps_ += 100;
   const PlanningContext& context = kinds_.context();
   const StageKind& kind = kinds_[stage.kind];
@@ -141,7 +170,8 @@ bool IterationModel::rank_fits(const StageMemoryInput& stage) {
                           stage.in_flight,
                           !first,
                           !last,
-                          first ? 0 : sizes[static_cast<size_t>(stage.first_layer) - 1].output_elements});
+                          first ? 0 : sizes[static_cast<size_t>(stage.first_layer) - 1].output_elements,
+                          stage.nothing_again});
   input.microbatch = stage.microbatch;
   input.microbatches = stage.several_microbatches ? 2 : 1;
   input.replicas = stage.replicas;
@@ -152,7 +182,7 @@ bool IterationModel::rank_fits(const StageMemoryInput& stage) {
   input.token_shares = kind.token_shares();
   input.base_bytes = kind.profile->overheads.base_memory_bytes;
   if (kind.shape.tp > 1) input.gathered_elements = sizes.front().output_elements;
-  return rank_memory(input, context.framework, context.precision).total() <= kind.capacity_bytes;
+  return rank_memory(input, context.framework, context.precision).total() - kind.capacity_bytes;
 }
 
 bool IterationModel::fits(const CompactPlan& plan, const PlanClasses& classes) {
@@ -168,7 +198,9 @@ bool IterationModel::fits(const CompactPlan& plan, const PlanClasses& classes) {
     for (int g = 0; g < groups; ++g) {
       const CompactStage& stage = stages[static_cast<size_t>(g)];
       if (plan.interleave > 1) {
-        if (memory(plan, j, g).total() > kinds_[stage.kind].capacity_bytes) return false;
+        if (missing_bytes(stages, g,
+                          {plan.microbatch, plan.interleave, microbatches, plan.pipelines(), plan.zero}) > 0)
+          return false;
         continue;
       }
       if (!fits({stage.kind, stage.first_layer, stage.end_layer, stage.recompute,

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <limits>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -53,10 +54,20 @@ struct IterationDetails {
 struct StageMemoryInput {
   int kind = 0;
   int first_layer = 0, end_layer = 0;
-  Recompute recompute = Recompute::none;
+  StageRecompute recompute{};
   int in_flight = 1;
   int microbatch = 1;
   bool several_microbatches = false;
+  int replicas = 1;
+  Zero zero = Zero::none;
+  bool nothing_again = false;  // for lower bounds (ChunkMemoryInput)
+};
+
+// Of all stages of a pipeline, what else the memory of its ranks depends on.
+struct PipelineMemoryInput {
+  int microbatch = 1;
+  int interleave = 1;
+  int microbatches = 1;  // of the pipeline
   int replicas = 1;
   Zero zero = Zero::none;
 };
@@ -66,14 +77,23 @@ class IterationModel {
   // Keeps references.
   explicit IterationModel(StageKinds& kinds) : kinds_(kinds) {}
 
-  // Is the memory of a rank sufficient?
-  bool fits(const StageMemoryInput& stage);
+  // What the memory of a rank lacks; negative or 0 if it is sufficient.
+  int64_t missing_bytes(const StageMemoryInput& stage);
+  // That of a rank of a group of GPUs, with the stages of its pipeline.
+  int64_t missing_bytes(std::span<const CompactStage> stages, int group, const PipelineMemoryInput& of);
+  bool fits(const StageMemoryInput& stage) { return missing_bytes(stage) <= 0; }
 
   // Missing memory of ranks, as fractions of a GPU's memory, summed over classes of pipelines and their
   // groups.
   double missing_memory(const CompactPlan& plan);
   // Memory of one GPU group of a pipeline.
-  MemoryBreakdown memory(const CompactPlan& plan, int pipeline, int group) const;
+  MemoryBreakdown memory(const CompactPlan& plan, int pipeline, int group) const {
+    return memory(plan.of(pipeline), group,
+                  {plan.microbatch, plan.interleave, plan.microbatches[static_cast<size_t>(pipeline)],
+                   plan.pipelines(), plan.zero});
+  }
+  MemoryBreakdown memory(std::span<const CompactStage> stages, int group,
+                         const PipelineMemoryInput& of) const;
   // May stop when the iteration takes at least `most_s`: the times are then lower bounds known so far, at
   // least `most_s`.
   Iteration iteration(const CompactPlan& plan, double most_s = std::numeric_limits<double>::infinity()) {
@@ -96,7 +116,7 @@ class IterationModel {
  private:
   Iteration iteration(const CompactPlan& plan, bool with_events, IterationDetails& details, double most_s,
                       bool* fits);
-  bool rank_fits(const StageMemoryInput& stage);
+  int64_t missing_of_rank(const StageMemoryInput& stage);
   // Is the memory of every rank sufficient?
   bool fits(const CompactPlan& plan, const PlanClasses& classes);
   void set_times(const CompactPlan& plan, IterationDetails& details, Iteration& out) const;
@@ -126,7 +146,8 @@ class IterationModel {
   MeshSums sums_;                      // of the newest plan, or
   std::vector<SyncTimes> ring_times_;  // by layer group
   std::vector<TimelineFloor> floors_;  // by class of pipelines
-  KnownValues<bool> stage_fits_;
+  // Of stages with one chunk; of groups with several.
+  KnownValues<int64_t> missing_of_stage_, missing_of_group_;
   std::vector<char> is_paid_;  // by node; all false between plans
   int64_t steps_ = 0;
 };

@@ -24,14 +24,18 @@ struct ChunkActivations {
 
 ChunkActivations activations_of(const ChunkMemoryInput& chunk) {
   ChunkActivations sum;
-  for (const LayerSizes& layer : chunk.layers) sum.kept += layer.kept_bytes(chunk.recompute);
+  const int ends = chunk.has_previous ? 0 : 1;  // the first layer is no block
+  const auto kept_by = [&](size_t i) {
+    return chunk.layers[i].kept_bytes(chunk.recompute.of_block(static_cast<int>(i) - ends));
+  };
+  for (size_t i = 0; i < chunk.layers.size(); ++i) sum.kept += kept_by(i);
   int64_t released = 0;
   for (size_t i = chunk.layers.size(); i-- > 0;) {
     const LayerSizes& layer = chunk.layers[i];
     // What it did not keep it computes again.
-    const int64_t again = std::max<int64_t>(0, layer.activation_bytes - layer.kept_bytes(chunk.recompute));
+    const int64_t again = chunk.nothing_again ? 0 : std::max<int64_t>(0, layer.activation_bytes - kept_by(i));
     sum.above = std::max(sum.above, layer.workspace_bytes + again - released);
-    released += layer.kept_bytes(chunk.recompute);
+    released += kept_by(i);
   }
   return sum;
 }

@@ -17,11 +17,12 @@ int in_flight(int stage, int stages, int microbatches);
 // Consecutive layers on a rank: the whole stage, or one of its chunks.
 struct ChunkMemoryInput {
   std::span<const LayerSizes> layers;  // sizes at the stage's TP degree
-  Recompute recompute = Recompute::none;
+  StageRecompute recompute{};
   int in_flight = 1;          // microbatches whose activations are held
   bool has_previous = false;  // another chunk or stage comes before
   bool has_next = false;
   int64_t input_elements = 0;  // of one sequence, from the previous stage
+  bool nothing_again = false;  // without what a backward computes again, as if it needed no memory then
 };
 
 struct RankMemoryInput {

@@ -1,5 +1,6 @@
 #include "planner/simulator/stage_kinds.h"
 
+#include <span>
 #include <utility>
 
 #include "planner/profile/collectives.h"
@@ -63,9 +64,9 @@ const KindTimes& StageKinds::work_out_times(int kind, int microbatch) {
     split_tokens(cell, {context_.job, context_.framework, context_.catalog.at(is.gpu_type),
                         context_.precision, microbatch, is.shape.tp, find_link(kind, kind, true)});
   KindTimes times;
-  for (std::vector<double>* sums :
-       {&times.forward_s, &times.backward_s, &times.update_s, &times.full_s, &times.selective_s})
-    sums->assign(1, 0);
+  for (std::vector<double>* sums : {&times.forward_s, &times.backward_s, &times.update_s}) sums->assign(1, 0);
+  const auto levels = std::span(times.again_s).subspan(1);
+  for (std::vector<double>& sums : levels) sums.assign(1, 0);
   for (size_t layer = 0; layer < cell.size(); ++layer) {
     // Only blocks are computed again; an embedding keeps nothing, and the loss needs the head's result at
     // once.
@@ -73,8 +74,10 @@ const KindTimes& StageKinds::work_out_times(int kind, int microbatch) {
     times.forward_s.push_back(times.forward_s.back() + cell[layer].forward_s);
     times.backward_s.push_back(times.backward_s.back() + cell[layer].backward_s);
     times.update_s.push_back(times.update_s.back() + cell[layer].update_s);
-    times.full_s.push_back(times.full_s.back() + (block ? cell[layer].forward_s : 0));
-    times.selective_s.push_back(times.selective_s.back() + (block ? cell[layer].attention_s : 0));
+    for (std::vector<double>& sums : levels) {
+      const auto level = static_cast<Recompute>(&sums - times.again_s.data());
+      sums.push_back(sums.back() + (block ? cell[layer].again_s(level) : 0));
+    }
   }
   auto& of_kind = times_[static_cast<size_t>(kind)];
   of_kind.emplace_back(microbatch, std::make_unique<const KindTimes>(std::move(times)));

@@ -6,6 +6,8 @@
 // which must outlive it.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -35,15 +37,22 @@ struct StageKind {
 // One microbatch through layers [0, i) of a kind, as prefix sums; recomputation as its addition to a
 // backward.
 struct KindTimes {
-  std::vector<double> forward_s, backward_s, update_s, full_s, selective_s;
+  std::vector<double> forward_s, backward_s, update_s;
+  std::array<std::vector<double>, kRecomputeLevels> again_s;  // by level; that of none is empty
 
-  double extra_s(Recompute recompute, int first, int end) const {
+  double again(Recompute recompute, int first, int end) const {
     if (recompute == Recompute::none) return 0;
-    const std::vector<double>& extra = recompute == Recompute::full ? full_s : selective_s;
-    return extra[end] - extra[first];
+    const std::vector<double>& sums = again_s[static_cast<size_t>(recompute)];
+    return sums[end] - sums[first];
+  }
+  // Of the first layers of a stage, up to `end`.
+  double extra_s(const StageRecompute& recompute, int first, int end) const {
+    if (recompute.deep_blocks() == 0) return again(recompute.level(), first, end);
+    const int deep_end = std::min(end, std::max(first, 1) + recompute.deep_blocks());
+    return again(recompute.deep(), first, deep_end) + again(recompute.level(), deep_end, end);
   }
   double forward(int first, int end) const { return forward_s[end] - forward_s[first]; }
-  double backward(Recompute recompute, int first, int end) const {
+  double backward(const StageRecompute& recompute, int first, int end) const {
     return backward_s[end] - backward_s[first] + extra_s(recompute, first, end);
   }
 };

@@ -128,6 +128,8 @@ struct FrameworkStyle {
   // Whether it can recompute activations, interleave stages, and leave the optimizer states whole or shard
   // them (where not, `zero` above says which).
   bool may_recompute = true, may_interleave = true, may_shard_optimizer = true;
+  // Whether it has the levels `light` and `mlp`, and several levels in a stage (spec/recompute.h).
+  bool recompute_parts = false;
   // How its ranks are numbered: pipeline by pipeline, or stage by stage (Megatron's "tp-dp-pp").
   enum class RankOrder { pipelines, stages };
   static constexpr const char* kRankOrders[] = {"pipelines", "stages"};  // names

@@ -110,6 +110,7 @@ TransformerShape shape_of(const ModelSpec& model) {
   shape.mlp_biases = model.mlp_bias;
   shape.biases = shape.norm_biases || shape.qkv_biases || shape.proj_biases || shape.mlp_biases;
   shape.norms = (model.norm_place == NormPlace::both ? 4 : 2) - (model.shared_norm ? 1 : 0);
+  shape.input_norms = model.norm_place == NormPlace::after ? 0 : model.shared_norm ? 1 : 2;
   const int of_each = model.head_width();
   if (model.qk_norm == QkNorm::heads) shape.query_key_norms = 2 * of_each;
   if (model.qk_norm == QkNorm::projection) {

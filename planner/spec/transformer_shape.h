@@ -36,6 +36,7 @@ struct TransformerShape {
   bool mlp_biases = true;
   bool norm_biases = true;             // the shift of norms
   int norms = 2;                       // of `hidden` elements in a block
+  int input_norms = 2;                 // of these: between the residual stream and a product
   int query_key_norms = 0;             // elements of the norms of queries and keys in a block
   bool split_query_key_norms = false;  // over the GPUs of a TP group
   bool soft_capped = false;            // attention scores are: no fused kernel has them

@@ -136,6 +136,14 @@ void cut_alike(Plan& plan) {
   }
 }
 
+// At one level, or with the first blocks at a higher one than the others.
+StageRecompute draw_recompute(Random& random, const PlanStage& stage, int layers) {
+  const int blocks = std::min(stage.end_layer, layers - 1) - std::max(stage.first_layer, 1);
+  const int deep = between(random, 1, static_cast<int>(std::size(kTrainedLevels)) - 1);
+  if (blocks < 2 || between(random, 0, 1) == 0) return kTrainedLevels[deep];
+  return {kTrainedLevels[deep], between(random, 1, blocks - 1), kTrainedLevels[between(random, 0, deep - 1)]};
+}
+
 // Features beyond unlike cuts and shares, about every other one that the plan can have.
 void draw_features(Random& random, Plan& plan, int layers) {
   if (between(random, 0, 2) == 0 && can_interleave(plan, layers)) interleave(random, plan, layers);
@@ -148,7 +156,7 @@ void draw_features(Random& random, Plan& plan, int layers) {
   const int recomputing = between(random, 0, 3) - 1;  // of four stages; in every other plan none
   for (PlanPipeline& pipeline : plan.pipelines)
     for (PlanStage& stage : pipeline.stages)
-      if (between(random, 1, 4) <= recomputing) stage.recompute = Recompute::full;
+      if (between(random, 1, 4) <= recomputing) stage.recompute = draw_recompute(random, stage, layers);
 }
 
 }  // namespace

@@ -90,14 +90,23 @@ PlanPipeline make_pipeline(const std::vector<int>& degrees, const std::vector<in
   return pipeline;
 }
 
+// At one level, or with the first blocks at a higher one than the others.
+StageRecompute draw_levels(Random& random, const PlanStage& stage, int layers) {
+  const int blocks = std::min(stage.end_layer, layers - 1) - std::max(stage.first_layer, 1);
+  const size_t levels = std::size(kTrainedLevels), deep = random() % levels;
+  if (blocks < 1 || deep == 0 || random() % 2) return kTrainedLevels[deep];
+  return {kTrainedLevels[deep], between(random, 1, blocks), kTrainedLevels[random() % deep]};
+}
+
 // At least one stage computes again, where any may.
-void draw_recompute(Random& random, Plan& plan) {
+void draw_recompute(Random& random, Plan& plan, int layers) {
   std::vector<PlanStage*> stages;
   for (PlanPipeline& pipeline : plan.pipelines) {
     for (PlanStage& stage : pipeline.stages) stages.push_back(&stage);
   }
-  for (PlanStage* stage : stages) stage->recompute = random() % 2 ? Recompute::full : Recompute::none;
-  stages[random() % stages.size()]->recompute = Recompute::full;
+  for (PlanStage* stage : stages) stage->recompute = draw_levels(random, *stage, layers);
+  PlanStage& one = *stages[random() % stages.size()];
+  if (one.recompute == Recompute::none) one.recompute = kTrainedLevels[1 + random() % 3];
 }
 
 // Where any stage can use it.
@@ -424,8 +433,11 @@ Case make_case(const CaseOptions& options) {
   plan.zero = drawn.zero;
   plan.interleave = drawn.chunks;
   if (drawn.recompute) {
-    draw_recompute(option_random, plan);
-    features.insert("recompute");
+    draw_recompute(option_random, plan, model.num_all_layers());
+    for (const PlanPipeline& pipeline : plan.pipelines)
+      for (const PlanStage& stage : pipeline.stages)
+        for (const Recompute level : {stage.recompute.level(), stage.recompute.deep()})
+          if (level != Recompute::none) features.insert(fmt::format("recompute_{}", to_string(level)));
   }
   Random split_random(options.seed * 198491317 + static_cast<uint64_t>(options.index));
   draw_sequence_parallel(split_random, plan);

@@ -26,25 +26,32 @@ struct ActivationFunction : torch::autograd::Function<ActivationFunction> {
     pass.result = result.data_ptr();
     return pass;
   }
-  static Variable forward(AutogradContext* context, const Variable& input, int64_t kind, bool gated) {
+  static Variable forward(AutogradContext* context, const Variable& input, int64_t kind, bool gated,
+                          const RecomputedPtr& again) {
     const at::Tensor x = input.contiguous();
     std::vector<int64_t> sizes = x.sizes().vec();
     if (gated) sizes.back() /= 2;
     at::Tensor y = at::empty(sizes, x.options());
     kernels::activation_forward(pass(x, kind, gated, y), place_of_kernels(x));
-    context->save_for_backward({x});
+    if (again)
+      context->saved_data["again"] = packed(again);
+    else
+      context->save_for_backward({x});
     context->saved_data["kind"] = kind;
     context->saved_data["gated"] = gated;
     return y;
   }
   static variable_list backward(AutogradContext* context, variable_list gradients) {
-    const at::Tensor x = context->get_saved_variables()[0], g = gradients[0].contiguous();
+    const auto again = context->saved_data.find("again");
+    const at::Tensor x = again != context->saved_data.end() ? unpacked(again->second).take()
+                                                            : context->get_saved_variables()[0];
+    const at::Tensor g = gradients[0].contiguous();
     at::Tensor for_x = at::empty_like(x);
     kernels::ActivationPass backward =
         pass(x, context->saved_data["kind"].toInt(), context->saved_data["gated"].toBool(), for_x);
     backward.for_y = g.data_ptr();
     kernels::activation_backward(backward, place_of_kernels(x));
-    return {for_x, Variable(), Variable()};
+    return {for_x, Variable(), Variable(), Variable()};
   }
 };
 
@@ -64,8 +71,8 @@ kernels::ActivationKind kind_of(Activation activation) {
 
 }  // namespace
 
-at::Tensor activated(const at::Tensor& x, Activation activation, bool gated) {
-  return ActivationFunction::apply(x, static_cast<int64_t>(kind_of(activation)), gated);
+at::Tensor activated(const OperatorInput& x, Activation activation, bool gated) {
+  return ActivationFunction::apply(x.value, static_cast<int64_t>(kind_of(activation)), gated, x.again);
 }
 
 at::Tensor soft_capped(const at::Tensor& x, double cap) {

@@ -53,16 +53,28 @@ at::Tensor DecoderBlock::forward(const at::Tensor& x, const Batch& batch) {
   const TensorParallel tp{tp_, batch.split};
   const NormedStream first = norm1_.after_adding(x, {});
   const at::Tensor attended =
-      added(attention(first.normed, batch, tp), norm1_after_, batch, tp, DropoutSite::attention);
+      added(attention(normed(first, norm1_), batch, tp), norm1_after_, batch, tp, DropoutSite::attention);
   if (!parallel_) {
     const NormedStream second = norm2_.after_adding(first.stream, attended);
-    return second.stream + added(mlp(second.normed, tp), norm2_after_, batch, tp, DropoutSite::mlp);
+    return second.stream + added(mlp(normed(second, norm2_), tp), norm2_after_, batch, tp, DropoutSite::mlp);
   }
   const NormedStream second = shared_norm_ ? first : norm2_.after_adding(first.stream, {});
-  return second.stream + attended + added(mlp(second.normed, tp), norm2_after_, batch, tp, DropoutSite::mlp);
+  const OperatorInput into_mlp = normed(second, shared_norm_ ? norm1_ : norm2_);
+  return second.stream + attended + added(mlp(into_mlp, tp), norm2_after_, batch, tp, DropoutSite::mlp);
 }
 
-at::Tensor DecoderBlock::attention(const at::Tensor& x, const Batch& batch, const TensorParallel& tp) const {
+RecomputedPtr DecoderBlock::again(TensorCall compute) const {
+  if (!around_) return recomputed(std::move(compute));
+  return recomputed([around = around_, compute = std::move(compute)] { return around(compute); });
+}
+
+OperatorInput DecoderBlock::normed(const NormedStream& both, const NormLayer& norm) const {
+  if (recompute_ < Recompute::light || !norm.is_there()) return both.normed;
+  return {both.normed, again([&norm, stream = both.stream.detach()] { return norm(stream); })};
+}
+
+at::Tensor DecoderBlock::attention(const OperatorInput& x, const Batch& batch,
+                                   const TensorParallel& tp) const {
   const int64_t first = batch.past ? batch.past->tokens() : 0;
   const bool at_once = !query_key_norm_.is_there();
   Heads heads = split_heads(qkv_(x, tp), heads_, kv_heads_, at_once ? rotary_ : RotaryTable(), first);
@@ -79,8 +91,19 @@ at::Tensor DecoderBlock::attention(const at::Tensor& x, const Batch& batch, cons
   return proj_(attend_in_documents(heads, batch.documents, score_scale_, window_, soft_cap_), tp);
 }
 
-at::Tensor DecoderBlock::mlp(const at::Tensor& x, const TensorParallel& tp) const {
-  return down_(activated(up_(x, tp), activation_, gated_), tp);
+at::Tensor DecoderBlock::mlp(const OperatorInput& x, const TensorParallel& tp) const {
+  OperatorInput inner = up_(x, tp);
+  if (recompute_ < Recompute::light) return down_(activated(inner, activation_, gated_), tp);
+  if (recompute_ >= Recompute::mlp)
+    inner.again = again([this, tp, later = x.again, kept = x.again ? at::Tensor() : x.value.detach()] {
+      return up_(later ? later->get() : kept, tp);
+    });
+  const at::Tensor result = activated(inner, activation_, gated_);
+  const at::Tensor kept = inner.again ? at::Tensor() : inner.value.detach();
+  return down_({result, again([this, later = inner.again, kept] {
+                  return activated(later ? later->get() : kept, activation_, gated_);
+                })},
+               tp);
 }
 
 }  // namespace sailor

@@ -5,6 +5,7 @@
 #include <ATen/ATen.h>
 
 #include <cstdint>
+#include <utility>
 
 #include "trainer/model/dropout.h"
 #include "trainer/model/layer.h"
@@ -19,11 +20,16 @@ class DecoderBlock : public Layer {
  public:
   DecoderBlock(const LayerContext& context, int index);
   at::Tensor forward(const at::Tensor& x, const Batch& batch) override;
+  void recompute(Recompute level) override { recompute_ = level; }
+  void around_recomputation(AroundCall around) override { around_ = std::move(around); }
 
  private:
   explicit DecoderBlock(ParameterMaker make);
-  at::Tensor attention(const at::Tensor& x, const Batch& batch, const TensorParallel& tp) const;
-  at::Tensor mlp(const at::Tensor& x, const TensorParallel& tp) const;
+  at::Tensor attention(const OperatorInput& x, const Batch& batch, const TensorParallel& tp) const;
+  at::Tensor mlp(const OperatorInput& x, const TensorParallel& tp) const;
+  RecomputedPtr again(TensorCall compute) const;
+  // The result of a norm of the stream, for a product.
+  OperatorInput normed(const NormedStream& both, const NormLayer& norm) const;
   // What is added to the residual stream.
   at::Tensor added(const at::Tensor& result, const NormLayer& norm, const Batch& batch,
                    const TensorParallel& tp, DropoutSite site) const;
@@ -36,6 +42,8 @@ class DecoderBlock : public Layer {
   int64_t heads_, kv_heads_;  // of this rank
   double score_scale_, soft_cap_;
   int64_t window_;
+  Recompute recompute_ = Recompute::none;
+  AroundCall around_;
   Activation activation_;
   RotaryTable rotary_;
   // In the order of the list of parameters.

@@ -8,6 +8,7 @@
 #include <ATen/ATen.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -16,8 +17,10 @@
 #include <vector>
 
 #include "planner/spec/job_spec.h"
+#include "planner/spec/recompute.h"
 #include "trainer/comm/communicator.h"
 #include "trainer/model/parameter.h"
+#include "trainer/model/recomputed.h"
 
 namespace sailor {
 
@@ -80,6 +83,13 @@ class Layer {
   // sum of the cross entropies of the targets that count, a scalar, and in a training step with a z-loss both
   // sums.
   virtual at::Tensor forward(const at::Tensor& x, const Batch& batch) = 0;
+
+  // What its forward does not keep, and its backward computes again, from now on. `full` is for who calls the
+  // layer (pipeline/chunk.h). Layers other than blocks keep what they keep.
+  virtual void recompute(Recompute level) { (void)level; }
+  // Whoever measures that: is called with each computation of a backward, and calls it. They may be nested.
+  using AroundCall = std::function<at::Tensor(const TensorCall&)>;
+  virtual void around_recomputation(AroundCall around) { (void)around; }
 
   // The last layer only: [sequences, sequence, this rank's rows of the vocabulary].
   virtual at::Tensor logits(const at::Tensor& x) {

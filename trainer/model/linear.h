@@ -10,6 +10,7 @@
 
 #include "trainer/model/lora.h"
 #include "trainer/model/parameter_maker.h"
+#include "trainer/model/recomputed.h"
 #include "trainer/model/tensor_parallel.h"
 
 namespace sailor {
@@ -22,7 +23,7 @@ struct OutputSplitLinear {
 
   // Takes `NAME.weight`, if the family lists it, `NAME.bias`, and adapters.
   OutputSplitLinear(ParameterMaker& make, const std::string& name);
-  at::Tensor operator()(const at::Tensor& x, const TensorParallel& tp) const;
+  at::Tensor operator()(const OperatorInput& x, const TensorParallel& tp) const;
 };
 
 // Row-parallel: this rank's part of [.., inputs] -> replicated [.., hidden], or the share of this rank.
@@ -32,7 +33,7 @@ struct InputSplitLinear {
   LoraLayer lora;
 
   InputSplitLinear(ParameterMaker& make, const std::string& name);
-  at::Tensor operator()(const at::Tensor& x, const TensorParallel& tp) const;
+  at::Tensor operator()(const OperatorInput& x, const TensorParallel& tp) const;
 };
 
 }  // namespace sailor

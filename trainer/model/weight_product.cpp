@@ -35,9 +35,11 @@ at::Tensor defined(const at::Tensor& bias, const at::Tensor& weight) {
 // The transposed product enters a tensor-parallel region of `tp`, the other leaves it.
 struct WeightProduct : torch::autograd::Function<WeightProduct> {
   static Variable forward(AutogradContext* context, const Variable& x, const Variable& weight,
-                          const Variable& bias, bool transposed, const TensorParallel& tp) {
+                          const Variable& bias, bool transposed, const TensorParallel& tp,
+                          const RecomputedPtr& again) {
     const bool has_bias = bias.numel() > 0;
-    context->save_for_backward({weight.requires_grad() ? x : Variable(), weight, bias});
+    context->save_for_backward({weight.requires_grad() && !again ? x : Variable(), weight, bias});
+    if (weight.requires_grad() && again) context->saved_data["again"] = packed(again);
     context->saved_data["for_bias"] = has_bias && bias.requires_grad();
     context->saved_data["transposed"] = transposed;
     context->saved_data["tp"] = tp.packed();
@@ -58,7 +60,7 @@ struct WeightProduct : torch::autograd::Function<WeightProduct> {
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {
     const variable_list saved = context->get_saved_variables();
-    const at::Tensor &x = saved[0], weight = saved[1];
+    const at::Tensor& weight = saved[1];
     const bool transposed = context->saved_data["transposed"].toBool();
     const auto tp = TensorParallel::unpacked(context->saved_data["tp"].toIntVector());
     const at::Tensor own = as_rows(gradients[0]);
@@ -69,9 +71,16 @@ struct WeightProduct : torch::autograd::Function<WeightProduct> {
 
     at::Tensor for_bias, of_weight;
     if (context->saved_data["for_bias"].toBool()) for_bias = bias_gradient(saved[2], own);
+    at::Tensor x = saved[0];
+    if (const auto again = context->saved_data.find("again"); again != context->saved_data.end())
+      x = unpacked(again->second).take();
     if (x.defined())
       of_weight = for_weight(transposed ? tp.all(as_rows(x)) : as_rows(x), weight, g, transposed);
-    return {for_x.view(context->saved_data["sizes"].toIntVector()), of_weight, for_bias, Variable(),
+    return {for_x.view(context->saved_data["sizes"].toIntVector()),
+            of_weight,
+            for_bias,
+            Variable(),
+            Variable(),
             Variable()};
   }
 
@@ -132,14 +141,14 @@ at::Tensor accumulated_gradient(const at::Tensor& weight) {
   return wider || gradient.scalar_type() == weight.scalar_type() ? gradient : at::Tensor();
 }
 
-at::Tensor product_by_outputs(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
+at::Tensor product_by_outputs(const OperatorInput& x, const at::Tensor& weight, const at::Tensor& bias,
                               const TensorParallel& tp) {
-  return WeightProduct::apply(x, weight, defined(bias, weight), /*transposed=*/true, tp);
+  return WeightProduct::apply(x.value, weight, defined(bias, weight), /*transposed=*/true, tp, x.again);
 }
 
-at::Tensor product_by_inputs(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
+at::Tensor product_by_inputs(const OperatorInput& x, const at::Tensor& weight, const at::Tensor& bias,
                              const TensorParallel& tp) {
-  return WeightProduct::apply(x, weight, defined(bias, weight), /*transposed=*/false, tp);
+  return WeightProduct::apply(x.value, weight, defined(bias, weight), /*transposed=*/false, tp, x.again);
 }
 
 at::Tensor rows_of_table(const at::Tensor& table, const at::Tensor& ids) {

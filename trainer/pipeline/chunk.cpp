@@ -3,19 +3,23 @@
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace sailor {
 
-Chunk::Chunk(std::vector<Layer*> layers, int first_layer, int model_layers, bool recompute)
+Chunk::Chunk(std::vector<Layer*> layers, int first_layer, int model_layers, const StageRecompute& recompute)
     : layers_(std::move(layers)),
       first_layer_(first_layer),
       model_layers_(model_layers),
-      recompute_(recompute) {}
+      recompute_(recompute) {
+  for (std::size_t i = 0; i < layers_.size(); ++i)
+    layers_[i]->recompute(computed_again(i) ? Recompute::none : level_of(first_layer_ + static_cast<int>(i)));
+}
 
-bool Chunk::computed_again(std::size_t i) const {
-  const int layer = first_layer_ + static_cast<int>(i);
-  return recompute_ && layer > 0 && layer + 1 < model_layers_;
+Recompute Chunk::level_of(int layer) const {
+  if (layer == 0 || layer + 1 == model_layers_) return Recompute::none;
+  return recompute_.of_block(layer - std::max(first_layer_, 1));
 }
 
 at::Tensor Chunk::forward(Flight& flight, const Batch& batch, at::Tensor x, const LayerCall& layer_begins,

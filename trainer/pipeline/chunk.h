@@ -1,10 +1,9 @@
 // Consecutive layers on one rank, forward and backward, layer by layer.
 //
 // Every layer is a separate graph, whose input is detached from the layer before: so the backward knows when
-// it has finished a layer, whose gradients can then be reduced, and frees its activations. With recomputation
-// a block only stores its input; its backward recomputes the forward, with the same bits. The embedding
-// stores almost nothing and the loss needs the head's result at once, so these two are never recomputed. One
-// thread per object.
+// it has finished a layer, whose gradients can then be reduced, and frees its activations. With full
+// recomputation a block only stores its input; its backward recomputes the forward, with the same bits; with
+// less, the block itself knows (model/recomputed.h). One thread per object.
 #pragma once
 
 #include <functional>
@@ -28,11 +27,13 @@ class Chunk {
 
   // `layers` are those from the plan's layer `first_layer` on, of `model_layers` in total; they outlive the
   // object.
-  Chunk(std::vector<Layer*> layers, int first_layer, int model_layers, bool recompute);
+  Chunk(std::vector<Layer*> layers, int first_layer, int model_layers, const StageRecompute& recompute);
 
   int first_layer() const { return first_layer_; }
   int end_layer() const { return first_layer_ + static_cast<int>(layers_.size()); }
-  bool recomputes() const { return recompute_; }
+  const StageRecompute& recompute() const { return recompute_; }
+  // Of a layer's index.
+  Recompute level_of(int layer) const;
 
   // `x` is undefined if the chunk begins with the model's first layer. The result has no graph. Calls both
   // functions for each layer, before and after it is computed.
@@ -47,12 +48,14 @@ class Chunk {
                       const LayerCall& layer_finished) const;
 
  private:
-  bool computed_again(std::size_t i) const;
+  bool computed_again(std::size_t i) const {
+    return level_of(first_layer_ + static_cast<int>(i)) == Recompute::full;
+  }
 
   const std::vector<Layer*> layers_;
   const int first_layer_;
   const int model_layers_;
-  const bool recompute_;
+  const StageRecompute recompute_;
 };
 
 }  // namespace sailor

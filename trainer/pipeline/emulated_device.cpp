@@ -53,8 +53,8 @@ double profiled_time_s(const LayerProfile& profile, const PhaseWork& work) {
         break;
       case Phase::backward:
         time_s += times.backward_s;
-        if (work.recompute && layer > 0 && layer + 1 < static_cast<int>(nearest.cell->size()))
-          time_s += times.forward_s;
+        if (layer > 0 && layer + 1 < static_cast<int>(nearest.cell->size()))
+          time_s += times.again_s(work.recompute.of_block(layer - work.first_block));
         break;
       case Phase::update:
         time_s += times.update_s / work.update_parts;

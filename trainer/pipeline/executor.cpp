@@ -254,7 +254,8 @@ PhaseWork PipelineExecutor::phase_work(Phase phase, const Chunk& chunk, int sequ
           .end_layer = chunk.end_layer(),
           .shape = position_.shape,
           .sequences = sequences,
-          .recompute = chunk.recomputes()};
+          .recompute = chunk.recompute(),
+          .first_block = std::max(chunk.first_layer(), 1)};
 }
 
 }  // namespace sailor

@@ -4,6 +4,7 @@
 
 #include <chrono>
 
+#include "planner/spec/recompute.h"
 #include "planner/spec/replica_shape.h"
 #include "trainer/comm/communicator.h"
 
@@ -12,8 +13,8 @@ namespace sailor {
 enum class Phase { forward, backward, update };
 
 // A computation: `sequences` sequences (0 for update) through layers [first_layer, end_layer) by a replica.
-// `recompute`: the backward recomputed the blocks' forward. An update covers one of `update_parts` parts;
-// other ranks do the others (ZeRO-1).
+// `recompute`: what the backward computed again, of blocks from the layer `first_block` on. An update covers
+// one of `update_parts` parts; other ranks do the others (ZeRO-1).
 struct PhaseWork {
   Phase phase = Phase::forward;
   int pipeline = 0;
@@ -22,7 +23,8 @@ struct PhaseWork {
   int end_layer = 0;
   ReplicaShape shape;
   int sequences = 0;
-  bool recompute = false;
+  StageRecompute recompute{};
+  int first_block = 1;
   int update_parts = 1;
   double waited_s = 0;  // for other replicas, while it was under way (ZeRO-2, ZeRO-3)
 };

@@ -102,8 +102,7 @@ void RankStage::build(const JobSpec& job, const Plan& plan, const RankLayout& la
       layers.push_back(source.build(i));
       of_chunk.push_back(layers.back().get());
     }
-    chunks.emplace_back(of_chunk, stages[s].first_layer, job.model.num_all_layers(),
-                        stages[s].recompute == Recompute::full);
+    chunks.emplace_back(of_chunk, stages[s].first_layer, job.model.num_all_layers(), stages[s].recompute);
   }
 }
 

@@ -76,10 +76,10 @@ class Annealing {
         }
         return false;
       case 2: {
-        if (!offers(PlanFeature::recompute)) return false;
+        if (!offers(PlanFeature::recompute) || scorer_.recomputes_as_needed()) return false;
         TemplateStage& stage = pick(stages);
         stage.recompute = stage.recompute == Recompute::none ? Recompute::full : Recompute::none;
-        return stage.recompute == Recompute::none || space_.can_recompute(stage.option, stage.recompute);
+        return stage.recompute == Recompute::none || space_.can_recompute(stage.option, Recompute::full);
       }
       case 3: {
         if (of.classes.size() < 2) return false;
@@ -278,7 +278,7 @@ class Annealing {
   }
 
   bool change_recomputation(const PlanTemplate& of, TemplateClass& pipelines) {
-    if (!offers(PlanFeature::recompute)) return false;
+    if (!offers(PlanFeature::recompute) || scorer_.recomputes_as_needed()) return false;
     const Recompute mode = drawn(2) == 0 ? Recompute::none : Recompute::full;
     std::vector<TemplateStage> chunk = chunk_of(of, pipelines);
     for (TemplateStage& stage : chunk) {

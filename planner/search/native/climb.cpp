@@ -326,7 +326,7 @@ class Climb {
   }
 
   bool recomputation() {
-    if (!offers(PlanFeature::recompute)) return false;
+    if (!offers(PlanFeature::recompute) || scorer_.recomputes_as_needed()) return false;
     for (size_t c = 0; c < at_.classes.size(); ++c) {
       // All stages of a class, then one.
       for (const Recompute mode : {Recompute::none, Recompute::full}) {
@@ -336,8 +336,8 @@ class Climb {
       }
       for (size_t i = 0; i < at_.classes[c].stages.size() && !scorer_.spent(); ++i) {
         PlanTemplate next = at_;
-        Recompute& mode = next.classes[c].stages[i].recompute;
-        mode = mode == Recompute::none ? Recompute::full : Recompute::none;
+        StageRecompute& recompute = next.classes[c].stages[i].recompute;
+        recompute = recompute == Recompute::none ? Recompute::full : Recompute::none;
         if (take(next)) return true;
       }
     }

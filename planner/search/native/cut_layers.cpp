@@ -1,7 +1,11 @@
 #include "planner/search/native/cut_layers.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <optional>
+
+#include "planner/search/native/recompute_levels.h"
 
 namespace sailor::native {
 namespace {
@@ -25,15 +29,11 @@ class Cutting {
         continue;
       }
       Ways ways;
-      ways.mode[0] = choose ? Recompute::none : stage.recompute;
-      ways.count = choose && scorer.space().can_recompute(stage.option, Recompute::full) ? 2 : 1;
-      for (int way = 0; way < ways.count; ++way) {
-        ways.times[way] = times_s_.size();
-        add_times(stage.option, ways.mode[way]);
-      }
+      add_way(ways, stage.option, choose ? Recompute::none : stage.recompute.deepest());
+      if (choose) add_recomputing(ways, stage.option);
       ways_.push_back(ways);
     }
-    memory_end_.assign(2 * pipelines.stages.size() * static_cast<size_t>(layers_), -1);
+    memory_end_.assign(kMostWays * pipelines.stages.size() * static_cast<size_t>(layers_), -1);
   }
 
   // A cut: how far each stage reaches, and in which way.
@@ -86,29 +86,59 @@ class Cutting {
   double longest_s(int entry) const {
     return stage_s(entry, ways_[static_cast<size_t>(entry)].count - 1, 0, layers_);
   }
-  Recompute mode(int entry, int way) const { return ways_[static_cast<size_t>(entry)].mode[way]; }
+  StageRecompute recompute(int entry, int way, int first, int end) const {
+    const Way& of = ways_[static_cast<size_t>(entry)].ways[static_cast<size_t>(way)];
+    const int blocks = std::min(end, layers_ - 1) - std::max(first, 1);
+    const int deep = of.half ? (blocks + 1) / 2 : 0;
+    return deep > 0 && deep < blocks ? StageRecompute(of.deep, deep, of.level)
+                                     : StageRecompute(deep > 0 ? of.deep : of.level);
+  }
 
  private:
-  // In which a stage may compute, the fastest first; where its times begin.
+  // A level of all blocks of a stage, or half of them at a higher one; where its times begin.
+  struct Way {
+    Recompute level = Recompute::none, deep = Recompute::none;
+    bool half = false;
+    size_t times = 0;
+  };
+  static constexpr size_t kMostWays = 6;
+  // In which a stage may compute, the fastest first.
   struct Ways {
-    int count = 1;
-    Recompute mode[2] = {Recompute::none, Recompute::full};
-    size_t times[2] = {0, 0};
+    int count = 0;
+    std::array<Way, kMostWays> ways;
   };
 
   // One microbatch through layers [0, i).
   const double* times_of(int entry, int way) const {
-    return times_s_.data() + ways_[static_cast<size_t>(entry)].times[way];
+    return times_s_.data() + ways_[static_cast<size_t>(entry)].ways[static_cast<size_t>(way)].times;
   }
-  void add_times(int option, Recompute mode) {
+  // All blocks at a level; or half of them at `deep`.
+  void add_way(Ways& ways, int option, Recompute level, std::optional<Recompute> deep = {}) {
+    ways.ways[static_cast<size_t>(ways.count++)] = {level, deep.value_or(level), deep.has_value(),
+                                                    times_s_.size()};
     const KindTimes& times = scorer_.space().times(option, of_.microbatch);
     for (int layer = 0; layer <= layers_; ++layer)
-      times_s_.push_back(times.forward(0, layer) + times.backward(mode, 0, layer));
+      times_s_.push_back(times.forward(0, layer) + times.backward(Recompute::none, 0, layer) +
+                         (times.again(level, 0, layer) + times.again(deep.value_or(level), 0, layer)) / 2);
+  }
+  void add_recomputing(Ways& ways, int option) {
+    const Space& space = scorer_.space();
+    if (!space.context.framework.recompute_parts) {
+      if (space.can_recompute(option, Recompute::full)) add_way(ways, option, Recompute::full);
+      return;
+    }
+    const std::vector<Recompute> levels = worthwhile_levels(space, option, of_.microbatch);
+    for (size_t i = 1; i < levels.size(); ++i) {
+      // The way to the first costs next to nothing.
+      if (i > 1) add_way(ways, option, levels[i - 1], levels[i]);
+      add_way(ways, option, levels[i]);
+    }
   }
 
   // As far as memory reaches from a layer when it does not reach `beyond`; the layer itself when not at all.
   int memory_end(int entry, int way, int first, int beyond) {
-    int& known = memory_end_[static_cast<size_t>(2 * entry + way) * static_cast<size_t>(layers_) +
+    int& known = memory_end_[(kMostWays * static_cast<size_t>(entry) + static_cast<size_t>(way)) *
+                                 static_cast<size_t>(layers_) +
                              static_cast<size_t>(first)];
     if (known >= 0) return std::min(known, beyond);
     int low = first, high = beyond - 1;
@@ -126,8 +156,8 @@ class Cutting {
     if (of_.interleave > 1) return true;  // checked for the whole plan
     const TemplateStage& stage = pipelines_.stages[static_cast<size_t>(entry)];
     return scorer_.model().fits({scorer_.space().options[static_cast<size_t>(stage.option)].kind, first, end,
-                                 mode(entry, way), in_flight(entry, groups_, microbatches_), of_.microbatch,
-                                 microbatches_ > 1, replicas_, of_.zero});
+                                 recompute(entry, way, first, end), in_flight(entry, groups_, microbatches_),
+                                 of_.microbatch, microbatches_ > 1, replicas_, of_.zero});
   }
 
   Scorer& scorer_;
@@ -169,9 +199,11 @@ bool cut_layers(Scorer& scorer, PlanTemplate& of, size_t pipeline_class, bool ch
   }
   for (int i = 0; i < entries; ++i) {
     TemplateStage& stage = pipelines.stages[static_cast<size_t>(i)];
+    const int first = i > 0 ? best.ends[static_cast<size_t>(i) - 1] : 0;
     stage.end_layer = best.ends[static_cast<size_t>(i)];
-    stage.recompute = cutting.mode(i, best.ways[static_cast<size_t>(i)]);
+    stage.recompute = cutting.recompute(i, best.ways[static_cast<size_t>(i)], first, stage.end_layer);
   }
+  if (scorer.recomputes_as_needed()) recompute_least(scorer.space(), scorer.model(), of, pipeline_class);
   return true;
 }
 

@@ -10,7 +10,7 @@
 namespace sailor::native {
 namespace {
 
-constexpr int kStages[] = {1, 2, 4};
+constexpr int kStages[] = {1, 2, 4}, kChunkCounts[] = {1, 2};
 constexpr size_t kFewPools = 4;
 
 class GatheringPlans {
@@ -18,7 +18,8 @@ class GatheringPlans {
   GatheringPlans(Scorer& scorer, const PlanFeatures& offered)
       : scorer_(scorer),
         space_(scorer.space()),
-        ways_{.choose_recompute = offered.contains(PlanFeature::recompute)} {
+        ways_{.choose_recompute = offered.contains(PlanFeature::recompute)},
+        interleaves_(offered.contains(PlanFeature::interleave)) {
     for (const SpaceOption& option : space_.options) degrees_.insert(option.shape.gpus());
   }
 
@@ -28,7 +29,9 @@ class GatheringPlans {
       for (const int gpus : degrees_)
         for (const std::vector<int>& pools : sets)
           for (const int stages : kStages)
-            if (stages == 1 || pools.size() == 1) score(pools, gpus, stages, microbatch);
+            for (const int chunks : kChunkCounts)
+              if ((stages == 1 || pools.size() == 1) && (chunks == 1 || (stages > 1 && interleaves_)))
+                score(pools, gpus, stages, chunks, microbatch);
   }
 
  private:
@@ -50,19 +53,20 @@ class GatheringPlans {
   }
 
   // On replicas of stages that have this number of GPUs.
-  void score(const std::vector<int>& pools, int gpus, int stages, int microbatch) {
+  void score(const std::vector<int>& pools, int gpus, int stages, int chunks, int microbatch) {
     if (scorer_.spent()) return;
     const int64_t total = num_microbatches(space_.context.job.training.global_batch, microbatch);
     PlanTemplate of;
     of.microbatch = microbatch;
     of.zero = Zero::parameters;
+    of.interleave = chunks;
     for (const int pool : pools) {
       const int option = space_.option_of(pool, {gpus});
       if (option < 0 || !space_.has_times(option, microbatch)) continue;
       TemplateClass& pipelines = of.classes.emplace_back();
       const int room = space_.pools[static_cast<size_t>(pool)].room_for(gpus) / stages;
       pipelines.pipelines = static_cast<int>(std::min<int64_t>(room, total));
-      for (int s = 0; s < stages; ++s) pipelines.stages.push_back({option, 0, Recompute::none});
+      for (int s = 0; s < stages * chunks; ++s) pipelines.stages.push_back({option, 0, Recompute::none});
       if (pipelines.pipelines == 0) of.classes.pop_back();
     }
     if (of.classes.empty() || of.pipelines() < 2 || of.pipelines() > total) return;
@@ -75,6 +79,7 @@ class GatheringPlans {
   Scorer& scorer_;
   const Space& space_;
   const UsualWays ways_;
+  const bool interleaves_;
   std::set<int> degrees_;  // numbers of GPUs of a replica
 };
 

@@ -1,7 +1,10 @@
 #include "planner/search/native/group_ways.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
+
+#include "planner/search/native/recompute_levels.h"
 
 namespace sailor::native {
 namespace {
@@ -29,6 +32,9 @@ LayerNeeds least_of(const LayerNeeds& a, const LayerNeeds& b) {
 }
 
 constexpr LayerNeeds kNoWay{kNever, kNever, kNever, kNever, kNever};
+
+// Of the time of full recomputation.
+constexpr double kShortRange = 0.2;
 
 }  // namespace
 
@@ -143,9 +149,7 @@ void GroupWays::add_pool(const SpacePool& pool, int number) {
     });
     if (known || !space_.has_times(option, question_.microbatch)) continue;
     overhead_s = std::min(overhead_s, space_.kinds[of.kind].profile->overheads.iteration_overhead_s);
-    for (const Recompute recompute : {Recompute::none, Recompute::full}) {
-      if (recompute != Recompute::none && !(question_.recompute && space_.can_recompute(option, recompute)))
-        continue;
+    for (const RecomputeRange& recompute : recompute_ranges(option)) {
       GroupWay way;
       way.supply = number;
       way.option = option;
@@ -162,6 +166,54 @@ void GroupWays::add_pool(const SpacePool& pool, int number) {
       if (everything) break;  // and need not recompute
     }
   }
+}
+
+// Ascending by time; what one has room for, the next ones have. The average of several blocks is within the
+// convex hull of the levels, so along the lower hull from one point to the next is a range.
+std::vector<RecomputeRange> GroupWays::recompute_ranges(int option) const {
+  std::vector<RecomputeRange> ranges(1);
+  if (!question_.recompute || !space_.can_recompute(option, Recompute::full)) return ranges;
+  if (!space_.context.framework.recompute_parts) {
+    ranges.push_back({true, Recompute::full});
+    return ranges;
+  }
+  GroupWay without;
+  without.option = option;
+  if (fits(without, 0, space_.layers(), space_.layers())) return ranges;
+  const KindTimes& times = space_.times(option, question_.microbatch);
+  const std::vector<LayerSizes>& sizes =
+      *space_.kinds[space_.options[static_cast<size_t>(option)].kind].sizes;
+  std::array<double, kRecomputeLevels> least_s;
+  least_s.fill(kNever);
+  bool alike = true;
+  for (size_t block = 1; block + 1 < sizes.size(); ++block)
+    for (const Recompute level : kTrainedLevels) {
+      const int layer = static_cast<int>(block);
+      double& least = least_s[static_cast<size_t>(level)];
+      least = std::min(least, times.again(level, layer, layer + 1));
+      alike = alike && sizes[block].kept_bytes(level) == sizes[1].kept_bytes(level);
+    }
+  ranges.clear();
+  // Of unlike blocks it matters which ones recompute.
+  if (!alike) return {{false, Recompute::full}};
+  const auto again_s = [&](Recompute level) { return least_s[static_cast<size_t>(level)]; };
+  const auto kept = [&](Recompute level) { return static_cast<double>(sizes[1].kept_bytes(level)); };
+  const std::vector<Recompute> levels = lower_hull(again_s, kept);
+  for (size_t i = 0; i + 1 < levels.size(); ++i) {
+    const double begin_s = again_s(levels[i]), length_s = again_s(levels[i + 1]) - begin_s;
+    // What costs next to nothing is one range.
+    const int parts = length_s < kShortRange * again_s(Recompute::full) ? 1 : 2;
+    for (int part = 0; part < parts; ++part)
+      ranges.push_back(
+          {false, levels[i], levels[i + 1], (part + 1.0) / parts, begin_s + length_s * part / parts});
+  }
+  return ranges;
+}
+
+StageRecompute RecomputeRange::of_blocks(int blocks) const {
+  const auto deep_blocks = static_cast<int>(std::ceil(deep_part * std::max(0, blocks)));
+  if (deep_part > 0 && deep_blocks >= blocks) return deep;
+  return {deep, deep_blocks, level};
 }
 
 // A ring may pass other nodes, with other links; it leaves a node from any of the node's GPUs.
@@ -239,7 +291,12 @@ void GroupWays::find_needs(const ZoneRates& rates) {
     for_each_layer([&](LayerKind kind, int layer) {
       const auto l = static_cast<size_t>(layer);
       const double sum_s = gradient_bytes[kind] * s_per_byte;
-      const LayerNeeds of{times.forward(layer, layer + 1), times.backward(way.recompute, layer, layer + 1),
+      const RecomputeRange& range = way.recompute;
+      const double again_s = range.uniform    ? times.again(range.level, layer, layer + 1)
+                             : kind == kBlock ? range.least_s
+                                              : 0;
+      const LayerNeeds of{times.forward(layer, layer + 1),
+                          times.backward(Recompute::none, layer, layer + 1) + again_s,
                           phases * gradient_bytes[kind] * alone_s_per_byte, phases * sum_s,
                           (times.update_s[l + 1] - times.update_s[l]) / shards + gathered * sum_s};
       way.model_s += of.both_s();
@@ -306,7 +363,8 @@ bool GroupWays::fits(const GroupWay& way, int first, int end, int in_flight) con
   stage.first_layer = first;
   stage.end_layer = end;
   stage.in_flight = in_flight;
-  stage.recompute = way.recompute;
+  stage.recompute = way.recompute.of_blocks(std::min(end, space_.layers() - 1) - std::max(first, 1));
+  stage.nothing_again = !way.recompute.uniform;
   stage.microbatch = question_.microbatch;
   const bool sharded = shards_optimizer(std::max(question_.zero, space_.context.framework.zero));
   stage.replicas = sharded ? question_.most_replicas : question_.replicas;

@@ -62,11 +62,23 @@ struct LayerNeeds {
   }
 };
 
+// What the blocks of a group compute again on average.
+struct RecomputeRange {
+  // All at one level; or their backwards take longer by `least_s` at least, and they keep at least what they
+  // would with this part at `deep` and the others at `level`.
+  bool uniform = true;
+  Recompute level = Recompute::none, deep = Recompute::none;
+  double deep_part = 0;
+  double least_s = 0;
+
+  StageRecompute of_blocks(int blocks) const;
+};
+
 struct GroupWay {
   int supply = 0;
   int option = 0;
   int gpus = 1;
-  Recompute recompute = Recompute::none;
+  RecomputeRange recompute;
   double near_s = 0, far_s = 0, card_s = 0;  // per byte of gradients of a replica
   int near_replicas = 1;                     // maximum replicas of a stage on a node, for any size
   std::array<LayerNeeds, 3> needs;           // by kind of layer; infinite if none fits
@@ -135,6 +147,7 @@ class GroupWays {
   bool fits(const GroupWay& way, int first, int end, int in_flight) const;
   const Room& find_room(int way, int flight) const;
   void add_pool(const SpacePool& pool, int supply);
+  std::vector<RecomputeRange> recompute_ranges(int option) const;
   void find_sum_rates(const ZoneRates& rates);
   void find_needs(const ZoneRates& rates);
   void find_messages(const ZoneRates& rates);

@@ -127,7 +127,9 @@ class NativeSearch {
         deadline_(options.time_limit_s, options.stop),
         resources_(usable_resources(context, options, result_.rejected)),
         space_(context, resources_, savings.split),
-        scorer_(space_, goal_of(context.job), steps(), deadline_) {}
+        scorer_(space_, goal_of(context.job), steps(), deadline_) {
+    if (offered_.contains(PlanFeature::recompute)) scorer_.recompute_as_needed();
+  }
 
   SearchResult run() {
     if (context_.framework.uniform_plans) {
@@ -176,6 +178,7 @@ class NativeSearch {
     if (options_.previous.empty()) return;
     previous_.emplace(space_, goal_of(context_.job),
                       static_cast<int64_t>(effort_.from_previous * static_cast<double>(steps())), deadline_);
+    if (scorer_.recomputes_as_needed()) previous_->recompute_as_needed();
     for (const Plan& previous : options_.previous)
       for (const Plan& plan : still_possible(previous, context_.job, resources_.usable)) {
         PlanTemplate of;
@@ -189,7 +192,7 @@ class NativeSearch {
     if (size().few && space_.split == TokenSplit::all)
       score_few_gpus(*previous_, offered_, effort_.few_split);
     if (offered_.contains(PlanFeature::zero3)) score_gathering_plans(*previous_, offered_);
-    for (auto& [value, of] : previous_->ranked(2)) climb(*previous_, offered_, of, value);
+    for (auto& [value, of] : previous_->ranked(3)) climb(*previous_, offered_, of, value);
     std::mt19937_64 random(1);
     for (auto& [value, of] : previous_->ranked(1)) {
       auto [reached, at] = anneal(*previous_, offered_, of, value, previous_->most_steps(), random, {});
@@ -275,9 +278,10 @@ class NativeSearch {
       result_.bound[scorer_.goal().followed()] = bound.charge;
   }
 
-  // Without recomputation that gains nothing: walks take what is as good.
+  // Without recomputation that gains nothing: walks take what is as good. Where stages recompute as little as
+  // possible none does.
   PlanTemplate tidy(PlanTemplate of, double value) {
-    if (context_.framework.uniform_plans) return of;
+    if (context_.framework.uniform_plans || context_.framework.recompute_parts) return of;
     for (size_t c = 0; c < of.classes.size(); ++c)
       for (size_t i = 0; i < of.classes[c].stages.size(); ++i) {
         if (of.classes[c].stages[i].recompute == Recompute::none) continue;

@@ -214,7 +214,9 @@ PipelinePrices::Slot PipelinePrices::slot_of(int count, int flight, bool first, 
     const int room = ways_.most_blocks(static_cast<int>(w), flight);
     // Chunks of a group may recompute or not. With room for F blocks that do and N that do not, a that do and
     // b that do not fit only if a / (F + 1) + b / (N + 1) is less than 1.
-    const GroupWay* without = way.recompute != Recompute::none && w > 0 ? &way - 1 : nullptr;
+    // Ranges hold for the average of all blocks of a group.
+    const bool recomputes = way.recompute.uniform && way.recompute.level != Recompute::none;
+    const GroupWay* without = recomputes && w > 0 ? &way - 1 : nullptr;
     if (without && without->option != way.option) without = nullptr;
     const double block_s = without ? std::min(way.needs[kBlock].both_s(), without->needs[kBlock].both_s())
                                    : way.needs[kBlock].both_s();

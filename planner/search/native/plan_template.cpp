@@ -325,8 +325,10 @@ uint64_t hash_of(const PlanTemplate& of) {
   for (const TemplateClass& pipelines : of.classes) {
     add(static_cast<uint64_t>(pipelines.pipelines) << 40 | static_cast<uint64_t>(pipelines.microbatches));
     for (const TemplateStage& stage : pipelines.stages)
-      add(static_cast<uint64_t>(stage.option) << 32 | static_cast<uint64_t>(stage.end_layer) << 2 |
-          static_cast<uint64_t>(stage.recompute));
+      add(static_cast<uint64_t>(stage.option) << 40 | static_cast<uint64_t>(stage.end_layer) << 24 |
+          static_cast<uint64_t>(stage.recompute.level()) << 20 |
+          static_cast<uint64_t>(stage.recompute.deep()) << 16 |
+          static_cast<uint64_t>(stage.recompute.deep_blocks()));
   }
   return hash;
 }

@@ -19,7 +19,7 @@ namespace sailor::native {
 struct TemplateStage {
   int option = 0;  // of the space: pool and TP degree
   int end_layer = 0;
-  Recompute recompute = Recompute::none;
+  StageRecompute recompute{};
 
   bool operator==(const TemplateStage&) const = default;
 };

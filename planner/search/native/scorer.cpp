@@ -4,6 +4,8 @@
 #include <cmath>
 #include <set>
 
+#include "planner/search/native/recompute_levels.h"
+
 namespace sailor::native {
 namespace {
 
@@ -41,7 +43,14 @@ constexpr double kBeyond = 1e15, kBeyondMemory = 1e30;
 Scorer::Scorer(const Space& space, const Goal& goal, int64_t steps, Deadline& deadline)
     : space_(space), goal_(goal), most_steps_(steps), deadline_(deadline), model_(space.kinds) {}
 
-double Scorer::score(const PlanTemplate& of, double most) {
+double Scorer::score(const PlanTemplate& given, double most) {
+  if (!recomputes_as_needed_) return score_as_it_is(given, most);
+  PlanTemplate of = given;
+  for (size_t c = 0; c < of.classes.size(); ++c) recompute_least(space_, model_, of, c);
+  return score_as_it_is(of, most);
+}
+
+double Scorer::score_as_it_is(const PlanTemplate& of, double most) {
   const auto [known, is_new] = known_.at(hash_of(of));
   own_steps_ += 10;
   if (!is_new && (known.exact || known.value >= most)) return known.value;

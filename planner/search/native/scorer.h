@@ -24,6 +24,11 @@ class Scorer {
   // `steps`: the effort available. Keeps references.
   Scorer(const Space& space, const Goal& goal, int64_t steps, Deadline& deadline);
 
+  // From now on stages recompute as little as possible, whatever their templates say (recompute_levels.h).
+  // For frameworks with several levels.
+  void recompute_as_needed() { recomputes_as_needed_ = space_.context.framework.recompute_parts; }
+  bool recomputes_as_needed() const { return recomputes_as_needed_; }
+
   // The value to minimize. Beyond the user's limits it is larger than any value within them, and smaller the
   // closer it is to them; the same for memory as long as nothing fits; infinite if there is no such plan. A
   // value of `most` or more is only a lower bound.
@@ -63,6 +68,7 @@ class Scorer {
     bool exact = true;  // false: a lower bound
   };
 
+  double score_as_it_is(const PlanTemplate& of, double most);
   double compute(const PlanTemplate& of, double most, bool& exact);
   double idle_per_s(const PlanTemplate& of) const;
   double least_pipeline_s(const PlanTemplate& of);
@@ -76,6 +82,7 @@ class Scorer {
   double best_ = kNever;
   CompactPlan plan_;
   std::vector<double> group_s_, before_s_;
+  bool recomputes_as_needed_ = false;
   std::unordered_set<uint64_t> passed_;
   KnownValues<Known> known_;
   std::unordered_map<uint64_t, std::pair<double, PlanTemplate>> kept_;

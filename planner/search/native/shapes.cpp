@@ -25,7 +25,7 @@ int TemplateShape::groups() const {
 }
 
 Estimates::Estimates(const Space& space) : space_(space) {
-  models_.resize(space.options.size() * space.microbatches.size() * 3);
+  models_.resize(space.options.size() * space.microbatches.size() * kRecomputeLevels);
   for (const SpaceOption& option : space.options) {
     near_s_per_byte_.push_back(s_per_byte(space.kinds.find_link(option.kind, option.kind, true), 1));
     card_s_per_byte_.push_back(
@@ -93,7 +93,7 @@ const Estimates::Model& Estimates::model(int option, int microbatch, Recompute r
   const auto size = static_cast<size_t>(
       std::lower_bound(space_.microbatches.begin(), space_.microbatches.end(), microbatch) -
       space_.microbatches.begin());
-  Model& out = models_[(static_cast<size_t>(option) * space_.microbatches.size() + size) * 3 +
+  Model& out = models_[(static_cast<size_t>(option) * space_.microbatches.size() + size) * kRecomputeLevels +
                        static_cast<size_t>(recompute)];
   if (out.all_s >= 0) return out;
   const KindTimes& times = space_.times(option, microbatch);

@@ -32,6 +32,13 @@ TEST(FeatureText, NamesWhatThePlanDoes) {
   for (PlanPipeline& pipeline : plan.pipelines)
     for (PlanStage& stage : pipeline.stages) stage.recompute = Recompute::full;
   EXPECT_EQ(feature_text(plan), "zero1 recompute interleave:2");
+  for (PlanPipeline& pipeline : plan.pipelines)
+    for (PlanStage& stage : pipeline.stages) stage.recompute = {Recompute::mlp, 1, Recompute::light};
+  EXPECT_EQ(feature_text(plan), "zero1 recompute-mlp interleave:2");
+  EXPECT_EQ(to_string(plan.pipelines[0].stages[0].recompute), "1 mlp, light");
+  EXPECT_EQ(to_string(StageRecompute(Recompute::full, 2, Recompute::none)), "2 full");
+  plan.pipelines[0].stages[0].recompute = Recompute::full;
+  EXPECT_EQ(feature_text(plan), "zero1 recompute interleave:2");
   EXPECT_EQ(summary(plan).substr(summary(plan).find(" of ")), " of 0, zero1 recompute interleave:2");
 }
 

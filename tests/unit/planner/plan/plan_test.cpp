@@ -115,7 +115,7 @@ TEST(PlanJson, EveryBreakOfTheFormIsOneErrorWithItsLine) {
               HasSubstr("pipelines[0].stages[1]: begins at layer 5, but layer 4 is next"));
   EXPECT_THAT(error("\"tp\": 4", "\"tp\": 3"), HasSubstr("4 GPUs for a TP degree of 3"));
   EXPECT_THAT(error("\"recompute\": \"none\"", "\"recompute\": \"some\""),
-              HasSubstr("stages[0].recompute: must be none, selective or full, is \"some\""));
+              HasSubstr("stages[0].recompute: must be none, selective, light, mlp or full, is \"some\""));
   EXPECT_THAT(error("\"node\": \"a1\",", ""),
               HasSubstr("a stage with the key \"gpus\" needs the key \"node\" too"));
   EXPECT_THAT(error("\"global_batch\": 10", "\"global_batch\": 1e400"), HasSubstr("not valid JSON"));
@@ -131,6 +131,41 @@ TEST(PlanJson, SequenceParallelismIsWrittenWhereThereIsAny) {
   plan.sequence_parallel = true;
   EXPECT_THAT(to_json(plan, -1), HasSubstr(R"("sequence_parallel":true)"));
   EXPECT_TRUE(parse_plan(to_json(plan), "p").sequence_parallel);
+}
+
+TEST(PlanJson, BlocksOfAStageMayRecomputeMoreThanTheOthers) {
+  Plan plan = example_plan();
+  StageRecompute& recompute = plan.pipelines[0].stages[0].recompute;
+  const auto json_of = [&](const StageRecompute& value) {
+    recompute = value;
+    EXPECT_EQ(parse_plan(to_json(plan), "p").pipelines[0].stages[0].recompute, value);
+    return to_json(plan, -1);
+  };
+  EXPECT_THAT(json_of(Recompute::mlp), HasSubstr(R"("recompute":"mlp")"));
+  EXPECT_THAT(json_of({Recompute::full, 2, Recompute::none}), HasSubstr(R"("recompute":{"full":2})"));
+  EXPECT_THAT(json_of({Recompute::full, 2, Recompute::light}),
+              HasSubstr(R"("recompute":{"full":2,"rest":"light"})"));
+  // No blocks, or none that differ.
+  EXPECT_EQ(StageRecompute(Recompute::full, 0, Recompute::light), Recompute::light);
+  EXPECT_EQ(StageRecompute(Recompute::full, 3, Recompute::full), Recompute::full);
+
+  const auto error = [&](const std::string& value) -> std::string {
+    const std::string now = R"({"full":3,"rest":"light"})";
+    recompute = {Recompute::full, 3, Recompute::light};
+    std::string json = to_json(plan, -1);
+    try {
+      parse_plan(json.replace(json.find(now), now.size(), value), "plan.json");
+    } catch (const InputError& e) {
+      return e.what();
+    }
+    return "";
+  };
+  EXPECT_THAT(error(R"({"full":3,"mlp":1})"), HasSubstr("only one level has a number of blocks"));
+  EXPECT_THAT(error(R"({"light":3,"rest":"mlp"})"),
+              HasSubstr("must be above the level of the other blocks, \"mlp\""));
+  EXPECT_THAT(error(R"({"rest":"mlp"})"), HasSubstr("needs a number of blocks"));
+  EXPECT_THAT(error(R"({"full":0})"), HasSubstr("full: must be"));
+  EXPECT_THAT(error(R"({"selective":1})"), HasSubstr("unknown key \"selective\""));
 }
 
 TEST(PlanJson, OlderReadersGetShardedOptimizersAsAFlag) {

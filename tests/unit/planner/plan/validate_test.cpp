@@ -1,6 +1,7 @@
 // check_plan and place.
 #include "planner/plan/validate.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -103,6 +104,14 @@ TEST(CheckPlan, NamesWhatDoesNotFitTheJob) {
   EXPECT_THAT(check_plan(p, valid_job(), predictable_features()), IsEmpty());
   EXPECT_THAT(check_plan(p, valid_job()),
               ElementsAre(HasSubstr("pipeline 1, stage 0: recompute \"selective\" is not supported")));
+  p = valid_plan();
+  PlanStage& stage = p.pipelines[1].stages[0];
+  const int blocks = std::min(stage.end_layer, valid_job().model.num_all_layers() - 1) - 1;
+  stage.recompute = {Recompute::full, blocks, Recompute::light};
+  EXPECT_THAT(check_plan(p, valid_job()), IsEmpty());
+  stage.recompute = {Recompute::full, blocks + 1, Recompute::light};
+  EXPECT_THAT(check_plan(p, valid_job()),
+              ElementsAre(HasSubstr(fmt::format("recomputes {} blocks of {}", blocks + 1, blocks))));
   p = valid_plan();
   p.sequence_parallel = true;
   EXPECT_THAT(check_plan(p, valid_job()), IsEmpty());

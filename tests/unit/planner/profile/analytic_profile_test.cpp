@@ -259,6 +259,26 @@ TEST(AnalyticProfile, ActivationsOfABlockAreThePublishedCount) {
   }
   style.attention = FrameworkStyle::Attention::fused;
   EXPECT_EQ(analytic_sizes(shape, style, Precision::bf16, {1}).at(1).activation_bytes, sh * 34);
+  EXPECT_EQ(analytic_sizes(shape, style, Precision::bf16, {1}).at(1).light_bytes, 0);
+  // The results of two norms and of the activation function (4 h wide) not kept; nor what that one reads.
+  style.recompute_parts = true;
+  style.sequence_parallel = false;
+  for (int t : {1, 2}) {
+    const LayerSizes block = analytic_sizes(shape, style, Precision::bf16, {t}).at(1);
+    EXPECT_EQ(block.light_bytes, block.activation_bytes - 4 * sh - 8 * sh / t);
+    EXPECT_EQ(block.mlp_bytes, block.light_bytes - 8 * sh / t);
+  }
+}
+
+TEST(AnalyticProfile, RecomputationRepeatsTheNormsTheActivationFunctionAndTheFirstProduct) {
+  Case c;
+  const KernelModel& k = c.kernels;
+  const double h = 768, tokens = 4 * 1024;
+  const double light_s = k.stream_s(tokens * h * 2 * 2 * 2) + k.stream_s(tokens * 4 * h * 2 * 2);
+  EXPECT_NEAR(c.block().light_s, light_s, 1e-15);
+  EXPECT_NEAR(c.block().mlp_s, light_s + k.gemm_s(tokens, 4 * h, h), 1e-15);
+  EXPECT_EQ(c.times().front().light_s, 0);
+  EXPECT_EQ(c.times().back().mlp_s, 0);
 }
 
 TEST(AnalyticProfile, ActivationsGrowWithTheSizeOfAnElement) {

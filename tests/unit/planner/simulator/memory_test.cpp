@@ -135,6 +135,23 @@ TEST(Memory, SelectiveRecomputationKeepsLessThanAllAndMoreThanInputs) {
   EXPECT_EQ(kept(Recompute::full), 40);
 }
 
+// The first layer of a model is no block: blocks count from the second.
+TEST(Memory, SomeBlocksRecomputeMoreThanTheOthers) {
+  std::vector<LayerSizes> layers(4, layer(0, 1000, 0));
+  for (LayerSizes& one : layers) {
+    one.light_bytes = 600;
+    one.checkpoint_bytes = 10;
+  }
+  layers[0] = layer(0, 70, 0);
+  RankMemoryInput input = rank_of(layers);
+  input.chunks[0].recompute = {Recompute::full, 2, Recompute::light};
+  EXPECT_EQ(rank_memory(input, bare(), Precision::bf16).activations_bytes, 70 + 2 * 10 + 600);
+  // The last one needs what it computes again; when the others do, it has released what it held.
+  EXPECT_EQ(rank_memory(input, bare(), Precision::bf16).workspace_bytes, 1000 - 600);
+  input.chunks[0].has_previous = true;
+  EXPECT_EQ(rank_memory(input, bare(), Precision::bf16).activations_bytes, 70 + 10 + 2 * 600);
+}
+
 TEST(Memory, WhereLessIsNotKnownRecomputationSavesNothing) {
   const std::vector<LayerSizes> layers(2, layer(0, 1000, 0));
   for (Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full}) {

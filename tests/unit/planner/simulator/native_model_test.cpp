@@ -151,7 +151,11 @@ TEST(NativeModel, TokensOfOneGpuAreNotSplit) {
 
 TEST(NativeModel, RecomputationIsPaidInTheBackwardByBlocksOnly) {
   Instance in = two_types();
-  for (LayerTimes& t : in.profiles.layers["fast"].cells[{1, {1}}]) t.attention_s = t.forward_s / 4;
+  for (LayerTimes& t : in.profiles.layers["fast"].cells[{1, {1}}]) {
+    t.attention_s = t.forward_s / 4;
+    t.light_s = t.forward_s / 20;
+    t.mlp_s = t.forward_s / 2;
+  }
   Plan plan = test::make_plan(in, 1, {{{0, 3, "fast", 1}, {3, 6, "fast", 1}}});
   const Prediction none = simulate(in.context(), plan);
   const double block_s = 0.02 / 3;
@@ -163,6 +167,11 @@ TEST(NativeModel, RecomputationIsPaidInTheBackwardByBlocksOnly) {
   for (PlanStage& stage : plan.pipelines[0].stages) stage.recompute = Recompute::selective;
   const Prediction selective = simulate(in.context(), plan);
   EXPECT_NEAR(selective.stages[1].backward_s - none.stages[1].backward_s, 2 * block_s / 4, 1e-12);
+  for (PlanStage& stage : plan.pipelines[0].stages) stage.recompute = {Recompute::mlp, 1, Recompute::light};
+  const Prediction mixed = simulate(in.context(), plan);
+  for (const size_t stage : {0, 1})
+    EXPECT_NEAR(mixed.stages[stage].backward_s - none.stages[stage].backward_s, block_s / 2 + block_s / 20,
+                1e-12);
 }
 
 TEST(NativeModel, InterleavedChunksShareTheirGpus) {

@@ -245,9 +245,15 @@ TEST(RankTrainer, RecomputationChangesNoBit) {
     job.training.precision = precision;
     Plan plan = training_plan(job, {{2, 1}, {1}}, {3, 1});
     const auto kept = trained(job, plan, "thread");
-    for (PlanPipeline& pipeline : plan.pipelines)
-      for (PlanStage& stage : pipeline.stages) stage.recompute = Recompute::full;
-    EXPECT_EQ(trained(job, plan, "thread"), kept);
+    for (const StageRecompute& recompute :
+         {StageRecompute(Recompute::light), StageRecompute(Recompute::mlp), StageRecompute(Recompute::full),
+          StageRecompute(Recompute::full, 1, Recompute::light)}) {
+      for (PlanPipeline& pipeline : plan.pipelines)
+        for (PlanStage& stage : pipeline.stages)
+          if (stage.end_layer - std::max(stage.first_layer, 1) > recompute.deep_blocks())
+            stage.recompute = recompute;
+      EXPECT_EQ(trained(job, plan, "thread"), kept) << to_string(recompute);
+    }
   }
 }
 

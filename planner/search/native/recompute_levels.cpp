@@ -1,0 +1,194 @@
+#include "planner/search/native/recompute_levels.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+namespace sailor::native {
+namespace {
+
+// Levels of an option, each of which keeps less than the one before.
+struct Levels {
+  struct Level {
+    Recompute level = Recompute::none;
+    double again_s = 0;  // of a block
+  };
+  std::array<Level, std::size(kTrainedLevels)> all;
+  size_t count = 0;
+
+  Levels(const Space& space, int option, int microbatch) {
+    const int block = space.layers() / 2;
+    const KindTimes& times = space.times(option, microbatch);
+    const LayerSizes& sizes =
+        (*space.kinds[space.options[static_cast<size_t>(option)].kind].sizes)[static_cast<size_t>(block)];
+    int64_t kept_bytes = std::numeric_limits<int64_t>::max();
+    for (const Recompute level : kTrainedLevels) {
+      if (sizes.kept_bytes(level) >= kept_bytes) continue;
+      kept_bytes = sizes.kept_bytes(level);
+      all[count++] = {level, times.again(level, block, block + 1)};
+    }
+  }
+  const Level& operator[](size_t i) const { return all[i]; }
+};
+
+// The first `deep_blocks` blocks of a group, from its first chunk on, at `deep`, the others at `level`.
+struct Mix {
+  size_t level = 0, deep = 0;  // of Levels
+  int deep_blocks = 0;
+};
+
+// The stages of one group of GPUs of a pipeline.
+class GpuGroup {
+ public:
+  // Keeps references. `stages` are those of the pipeline, which it may change.
+  GpuGroup(IterationModel& model, const PlanTemplate& of, int microbatches, std::vector<CompactStage>& stages,
+           size_t group, const Levels& levels, int layers)
+      : model_(model),
+        of_(of),
+        microbatches_(microbatches),
+        stages_(stages),
+        group_(group),
+        groups_(stages.size() / static_cast<size_t>(of.interleave)),
+        levels_(levels),
+        layers_(layers) {
+    for (size_t i = group_; i < stages_.size(); i += groups_) all_blocks_ += blocks_of(stages_[i]);
+  }
+
+  // The fastest of all mixtures of two levels, or nothing.
+  std::optional<Mix> least() {
+    if (missing_bytes({}) <= 0) return Mix{};
+    Mix best{levels_.count - 1, levels_.count - 1, 0};
+    if (missing_bytes(best) > 0) return std::nullopt;
+    // Neighbours first, as the others gain at most what is left over by whole blocks.
+    for (size_t apart = 1; apart < levels_.count; ++apart)
+      for (size_t level = 0; level + apart < levels_.count; ++level) improve({level, level + apart, 0}, best);
+    return best;
+  }
+
+  StageRecompute at(const Mix& mix, size_t stage) const {
+    int before = 0;
+    for (size_t i = group_; i < stage; i += groups_) before += blocks_of(stages_[i]);
+    const int blocks = blocks_of(stages_[stage]), deep = std::clamp(mix.deep_blocks - before, 0, blocks);
+    const Recompute of_deep = levels_[mix.deep].level;
+    if (deep == blocks && deep > 0) return of_deep;
+    return {of_deep, deep, levels_[mix.level].level};
+  }
+
+ private:
+  int blocks_of(const CompactStage& stage) const {
+    return std::max(0, std::min(stage.end_layer, layers_ - 1) - std::max(stage.first_layer, 1));
+  }
+  double again_s(const Mix& mix) const {
+    return (all_blocks_ - mix.deep_blocks) * levels_[mix.level].again_s +
+           mix.deep_blocks * levels_[mix.deep].again_s;
+  }
+
+  // Takes the mixture of two levels that has enough memory, if it is faster.
+  void improve(Mix mix, Mix& best) {
+    const double left_s = again_s(best) - again_s(mix);
+    if (left_s <= 0) return;
+    const double each_s = levels_[mix.deep].again_s - levels_[mix.level].again_s;
+    int low = -1, high = all_blocks_;
+    if (each_s * all_blocks_ >= left_s) high = static_cast<int>(std::ceil(left_s / each_s)) - 1;
+    const auto missing = [&](int blocks) {
+      mix.deep_blocks = blocks;
+      return missing_bytes(mix);
+    };
+    int64_t spare = -missing(high), lacks = 0;
+    if (spare < 0) return;
+    // The line between two of them points near the first with enough.
+    for (bool by_line = false; high - low > 1; by_line = !by_line) {
+      const double part = static_cast<double>(lacks) / static_cast<double>(lacks + spare);
+      const int next = low < 0   ? 0
+                       : by_line ? low + static_cast<int>(std::ceil(part * (high - low)))
+                                 : (low + high) / 2;
+      const int at = std::clamp(next, low + 1, high - 1);
+      const int64_t missing_at = missing(at);
+      if (missing_at <= 0) {
+        high = at;
+        spare = -missing_at;
+      } else {
+        low = at;
+        lacks = missing_at;
+      }
+    }
+    best = {mix.level, mix.deep, high};
+  }
+
+  int64_t missing_bytes(const Mix& mix) {
+    const int replicas = of_.pipelines();
+    if (of_.interleave == 1) {
+      const CompactStage& stage = stages_[group_];
+      return model_.missing_bytes(
+          {stage.kind, stage.first_layer, stage.end_layer, at(mix, group_),
+           in_flight(static_cast<int>(group_), static_cast<int>(groups_), microbatches_), of_.microbatch,
+           microbatches_ > 1, replicas, of_.zero});
+    }
+    for (size_t i = group_; i < stages_.size(); i += groups_) stages_[i].recompute = at(mix, i);
+    return model_.missing_bytes(stages_, static_cast<int>(group_),
+                                {of_.microbatch, of_.interleave, microbatches_, replicas, of_.zero});
+  }
+
+  IterationModel& model_;
+  const PlanTemplate& of_;
+  const int microbatches_;
+  std::vector<CompactStage>& stages_;
+  const size_t group_, groups_;
+  const Levels& levels_;
+  const int layers_;
+  int all_blocks_ = 0;
+};
+
+}  // namespace
+
+std::vector<Recompute> lower_hull(const OfLevel& again_s, const OfLevel& kept) {
+  std::vector<Recompute> hull;
+  // Is the second above the line between its neighbours?
+  const auto above = [&](Recompute a, Recompute b, Recompute c) {
+    return (kept(b) - kept(a)) * (again_s(c) - again_s(a)) >= (kept(c) - kept(a)) * (again_s(b) - again_s(a));
+  };
+  for (const Recompute level : kTrainedLevels) {
+    if (!hull.empty() && kept(level) >= kept(hull.back())) continue;
+    while (hull.size() > 1 && above(hull[hull.size() - 2], hull.back(), level)) hull.pop_back();
+    hull.push_back(level);
+  }
+  return hull;
+}
+
+std::vector<Recompute> worthwhile_levels(const Space& space, int option, int microbatch) {
+  const KindTimes& times = space.times(option, microbatch);
+  const int block = space.layers() / 2;
+  const LayerSizes& sizes =
+      (*space.kinds[space.options[static_cast<size_t>(option)].kind].sizes)[static_cast<size_t>(block)];
+  return lower_hull([&](Recompute level) { return times.again(level, block, block + 1); },
+                    [&](Recompute level) { return static_cast<double>(sizes.kept_bytes(level)); });
+}
+
+void recompute_least(const Space& space, IterationModel& model, PlanTemplate& of, size_t pipeline_class) {
+  TemplateClass& pipelines = of.classes[pipeline_class];
+  std::vector<CompactStage> stages;
+  stages.reserve(pipelines.stages.size());
+  for (const TemplateStage& stage : pipelines.stages) {
+    const int layer = stages.empty() ? 0 : stages.back().end_layer;
+    if (stage.end_layer <= layer) return;  // no plan
+    const int kind = space.options[static_cast<size_t>(stage.option)].kind;
+    stages.push_back({kind, layer, stage.end_layer, stage.recompute, -1});
+  }
+  const auto microbatches =
+      static_cast<int>((pipelines.microbatches + pipelines.pipelines - 1) / pipelines.pipelines);
+  const size_t groups = of.groups(pipelines);
+  std::optional<Levels> levels;
+  for (size_t g = 0, option_of_levels = 0; g < groups; ++g) {
+    const auto option = static_cast<size_t>(pipelines.stages[g].option);
+    if (!levels || option != option_of_levels) levels.emplace(space, static_cast<int>(option), of.microbatch);
+    option_of_levels = option;
+    GpuGroup group(model, of, microbatches, stages, g, *levels, space.layers());
+    const std::optional<Mix> least = group.least();
+    if (!least) continue;
+    for (size_t i = g; i < stages.size(); i += groups) pipelines.stages[i].recompute = group.at(*least, i);
+  }
+}
+
+}  // namespace sailor::native

@@ -1,0 +1,25 @@
+// How much the stages of a template recompute: the least that fits into memory, because recomputation only
+// costs time. For frameworks that have several levels (FrameworkStyle::recompute_parts); with others a stage
+// recomputes whole or not at all, and searches try both.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "planner/search/native/plan_template.h"
+#include "planner/simulator/iteration_model.h"
+
+namespace sailor::native {
+
+// Levels on the lower convex hull of what a block keeps, over what its backward takes longer; ascending from
+// none. Mixtures of neighbours are the best for any memory.
+using OfLevel = std::function<double(Recompute)>;
+std::vector<Recompute> lower_hull(const OfLevel& again_s, const OfLevel& kept_bytes);
+// The same of a block of an option.
+std::vector<Recompute> worthwhile_levels(const Space& space, int option, int microbatch);
+
+// Sets the stages of a class to the fastest mixtures of two levels with which their GPUs have enough memory;
+// where there are none, it changes nothing. The class has its microbatches.
+void recompute_least(const Space& space, IterationModel& model, PlanTemplate& of, size_t pipeline_class);
+
+}  // namespace sailor::native
