@@ -255,11 +255,7 @@ struct Mover {
     if (allowed.contains(PlanFeature::recompute))
       levels.assign(std::begin(kTrainedLevels), std::end(kTrainedLevels));
     if (allowed.contains(PlanFeature::selective_recompute)) levels.push_back(Recompute::selective);
-    StageRecompute mode = random.pick(levels);
-    // Some blocks more than the others.
-    const Recompute rest = random.pick(levels);
-    if (random.chance(0.5) && rest < mode.level())
-      mode = {mode.level(), 1 + static_cast<int>(index(random, 8)), rest};
+    const Recompute mode = random.pick(levels);
     const PlanPipeline& one = any_pipeline();
     const size_t at = index(random, one.stages.size());
     const bool all_pipelines = random.chance(0.7), all_stages = random.chance(0.3);
