@@ -14,6 +14,14 @@ std::vector<int> recomputing(const PlanPipeline& pipeline) {
   return stages;
 }
 
+// Of any block.
+Recompute deepest_recompute(const Plan& plan) {
+  Recompute most = Recompute::none;
+  for (const PlanPipeline& pipeline : plan.pipelines)
+    for (const PlanStage& stage : pipeline.stages) most = std::max(most, stage.recompute.deepest());
+  return most;
+}
+
 }  // namespace
 
 std::string number_ranges(const std::vector<int>& numbers) {
@@ -26,13 +34,6 @@ std::string number_ranges(const std::vector<int>& numbers) {
     i = end;
   }
   return text;
-}
-
-Recompute deepest_recompute(const Plan& plan) {
-  Recompute most = Recompute::none;
-  for (const PlanPipeline& pipeline : plan.pipelines)
-    for (const PlanStage& stage : pipeline.stages) most = std::max(most, stage.recompute.deepest());
-  return most;
 }
 
 std::string recomputing_stages(const Plan& plan) {

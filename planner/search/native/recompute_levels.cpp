@@ -9,6 +9,20 @@
 namespace sailor::native {
 namespace {
 
+// One block of an option, for all: the one in the middle.
+struct TypicalBlock {
+  const KindTimes& times;
+  const int block;
+  const LayerSizes& sizes;
+
+  TypicalBlock(const Space& space, int option, int microbatch)
+      : times(space.times(option, microbatch)),
+        block(space.layers() / 2),
+        sizes((*space.kinds[space.options[static_cast<size_t>(option)].kind]
+                    .sizes)[static_cast<size_t>(block)]) {}
+  double again_s(Recompute level) const { return times.again(level, block, block + 1); }
+};
+
 // Levels of an option, each of which keeps less than the one before.
 struct Levels {
   struct Level {
@@ -19,15 +33,12 @@ struct Levels {
   size_t count = 0;
 
   Levels(const Space& space, int option, int microbatch) {
-    const int block = space.layers() / 2;
-    const KindTimes& times = space.times(option, microbatch);
-    const LayerSizes& sizes =
-        (*space.kinds[space.options[static_cast<size_t>(option)].kind].sizes)[static_cast<size_t>(block)];
+    const TypicalBlock block(space, option, microbatch);
     int64_t kept_bytes = std::numeric_limits<int64_t>::max();
     for (const Recompute level : kTrainedLevels) {
-      if (sizes.kept_bytes(level) >= kept_bytes) continue;
-      kept_bytes = sizes.kept_bytes(level);
-      all[count++] = {level, times.again(level, block, block + 1)};
+      if (block.sizes.kept_bytes(level) >= kept_bytes) continue;
+      kept_bytes = block.sizes.kept_bytes(level);
+      all[count++] = {level, block.again_s(level)};
     }
   }
   const Level& operator[](size_t i) const { return all[i]; }
@@ -158,12 +169,9 @@ std::vector<Recompute> lower_hull(const OfLevel& again_s, const OfLevel& kept) {
 }
 
 std::vector<Recompute> worthwhile_levels(const Space& space, int option, int microbatch) {
-  const KindTimes& times = space.times(option, microbatch);
-  const int block = space.layers() / 2;
-  const LayerSizes& sizes =
-      (*space.kinds[space.options[static_cast<size_t>(option)].kind].sizes)[static_cast<size_t>(block)];
-  return lower_hull([&](Recompute level) { return times.again(level, block, block + 1); },
-                    [&](Recompute level) { return static_cast<double>(sizes.kept_bytes(level)); });
+  const TypicalBlock block(space, option, microbatch);
+  return lower_hull([&](Recompute level) { return block.again_s(level); },
+                    [&](Recompute level) { return static_cast<double>(block.sizes.kept_bytes(level)); });
 }
 
 void recompute_least(const Space& space, IterationModel& model, PlanTemplate& of, size_t pipeline_class) {
