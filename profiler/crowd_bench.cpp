@@ -151,6 +151,7 @@ StackBench::ByKind typical(const std::vector<StackBench::ByKind>& measurements) 
       for (const StackBench::ByKind& m : measurements) samples.add(m[k].times.*part);
       result[k].times.*part = samples.usual_mean();
     }
+    result[k].times.weight_s = std::min(result[k].times.weight_s, result[k].times.backward_s);
     double sum_s = 0, square_sum = 0, within = 0;
     result[k].samples = result[k].outliers = 0;
     for (const StackBench::ByKind& m : measurements) {

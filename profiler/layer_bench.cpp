@@ -97,6 +97,13 @@ LayerSizes LayerBench::sizes(int microbatch) {
     y.reset();
   }
   s.layer->recompute(Recompute::none);
+
+  Batch split = batch;
+  split.later = c10::make_intrusive<LaterGradients>();
+  MemoryMeter pending(s.place.type());
+  s.layer->forward(x, split).backward(s.output_gradient(microbatch));
+  sizes.pending_bytes = pending.live_bytes() / microbatch;
+  split.later->compute();
   return sizes;
 }
 

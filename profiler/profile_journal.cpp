@@ -21,10 +21,11 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 Json to_json(const LayerMeasurement& m) {
-  return {{"forward_s", m.times.forward_s}, {"backward_s", m.times.backward_s},
-          {"update_s", m.times.update_s},   {"samples", m.samples},
-          {"light_s", m.times.light_s},     {"mlp_s", m.times.mlp_s},
-          {"outliers", m.outliers},         {"relative_error", m.relative_error}};
+  return {{"forward_s", m.times.forward_s},    {"backward_s", m.times.backward_s},
+          {"update_s", m.times.update_s},      {"samples", m.samples},
+          {"light_s", m.times.light_s},        {"mlp_s", m.times.mlp_s},
+          {"weight_s", m.times.weight_s},      {"outliers", m.outliers},
+          {"relative_error", m.relative_error}};
 }
 
 LayerMeasurement measurement(const Json& json) {
@@ -34,6 +35,7 @@ LayerMeasurement measurement(const Json& json) {
   m.times.update_s = json.at("update_s").get<double>();
   m.times.light_s = json.at("light_s").get<double>();
   m.times.mlp_s = json.at("mlp_s").get<double>();
+  m.times.weight_s = json.at("weight_s").get<double>();
   m.samples = json.at("samples").get<int>();
   m.outliers = json.at("outliers").get<int>();
   m.relative_error = json.at("relative_error").get<double>();

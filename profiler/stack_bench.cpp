@@ -24,7 +24,11 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kMostBlocks = 4;                     // enough to be out of every cache that a job is out of
-constexpr int kLeastPasses = 3, kMostPasses = 20;  // with each level of recomputation
+constexpr int kLeastPasses = 3, kMostPasses = 20;  // with each level of recomputation, and split backwards
+
+bool is_block(LayerKind kind) {
+  return kind != LayerKind::embedding && kind != LayerKind::head;
+}
 
 // Times of tasks that a device may still be at when their calls have returned.
 class Spans {
@@ -132,8 +136,11 @@ struct StackBench::State {
         .to(place_of(*company.device));
   }
 
-  void pass(const Batch& batch, Seconds& forward_s, Seconds& backward_s, ByKind& result) {
+  // With `weights_s` the backwards of blocks are split, and that is for their second parts.
+  void pass(const Batch& batch, Seconds& forward_s, Seconds& backward_s, ByKind& result,
+            Seconds* weights_s = nullptr) {
     std::vector<at::Tensor> inputs, outputs;
+    std::vector<LaterGradientsPtr> later;
     Spans spans(*company.device);
     meet();
     collectives();
@@ -141,7 +148,10 @@ struct StackBench::State {
       const std::size_t kind = member.kind;
       at::Tensor input;
       if (!outputs.empty()) input = outputs.back().detach().set_requires_grad(true);
-      spans.time(forward_s[kind], [&] { outputs.push_back(member.layer->forward(input, batch)); });
+      Batch of_layer = batch;
+      if (weights_s && is_block(kinds[kind])) of_layer.later = c10::make_intrusive<LaterGradients>();
+      later.push_back(of_layer.later);
+      spans.time(forward_s[kind], [&] { outputs.push_back(member.layer->forward(input, of_layer)); });
       inputs.push_back(input);
       result[kind].forward_bytes = collectives();
     }
@@ -153,12 +163,30 @@ struct StackBench::State {
       spans.time(backward_s[kind], [&] {
         outputs[i].backward(gradient);
         outputs[i].reset();
-        gradients->collect(stack[i].parameters);
+        if (!later[i]) gradients->collect(stack[i].parameters);
       });
+      if (later[i])
+        spans.time((*weights_s)[kind], [&] {
+          later[i]->compute();
+          gradients->collect(stack[i].parameters);
+        });
       result[kind].backward_bytes = collectives();
       if (i > 0) gradient = inputs[i].grad();
     }
     spans.finish();
+  }
+
+  // Of each kind of block: the gradients of its weights.
+  void measure_weights(const Batch& batch, double most_s, ByKind& result) {
+    std::vector<Samples> samples(kinds.size());
+    ByKind ignored(kinds.size());
+    const auto begin = Clock::now();
+    for (int i = 0; another(i < kLeastPasses || (i < kMostPasses && seconds_since(begin) < most_s)); ++i) {
+      Seconds forward_s = no_seconds(), backward_s = no_seconds(), weights_s = no_seconds();
+      pass(batch, forward_s, backward_s, ignored, &weights_s);
+      for (size_t k = 0; k < kinds.size(); ++k) samples[k].add(weights_s[k] / count(k));
+    }
+    for (size_t k = 0; k < kinds.size(); ++k) result[k].times.weight_s = samples[k].usual_mean();
   }
 
   // Of each kind of block: what its backward computes again.
@@ -255,6 +283,7 @@ StackBench::ByKind StackBench::measure(int microbatch, const MeasuringOptions& o
     whole.add(sum_s);
   }
   s.measure_recomputation(batch, options.max_seconds / 8, result);
+  s.measure_weights(batch, options.max_seconds / 16, result);
 
   std::vector<std::unique_ptr<Optimizer>> optimizers;
   for (const State::Member& member : s.stack) {
@@ -290,6 +319,7 @@ StackBench::ByKind StackBench::measure(int microbatch, const MeasuringOptions& o
     result[k].times.update_s = update_slowdown * update[k].usual_mean();
     result[k].times.light_s *= slowdown;
     result[k].times.mlp_s *= slowdown;
+    result[k].times.weight_s = std::min(slowdown * result[k].times.weight_s, result[k].times.backward_s);
     result[k].samples = both[k].size();
     result[k].outliers = both[k].outliers();
     result[k].relative_error = std::min(both[k].relative_error(), 10.0);

@@ -25,6 +25,8 @@ const char* to_string(PlanFeature feature) {
       return "zero2";
     case PlanFeature::interleave:
       return "interleave";
+    case PlanFeature::split_backward:
+      return "split-backward";
     case PlanFeature::sequence_parallel:
       return "sequence-parallel";
     case PlanFeature::selective_recompute:
@@ -63,10 +65,9 @@ PlanFeatures parse_plan_features(const std::string& text) {
 }
 
 PlanFeatures all_plan_features() {
-  return {PlanFeature::unlike_cuts, PlanFeature::unlike_shares,
-          PlanFeature::recompute,   PlanFeature::zero1,
-          PlanFeature::zero2,       PlanFeature::zero3,
-          PlanFeature::interleave,  PlanFeature::sequence_parallel};
+  return {PlanFeature::unlike_cuts, PlanFeature::unlike_shares,  PlanFeature::recompute,
+          PlanFeature::zero1,       PlanFeature::zero2,          PlanFeature::zero3,
+          PlanFeature::interleave,  PlanFeature::split_backward, PlanFeature::sequence_parallel};
 }
 
 PlanFeatures predictable_features() {

@@ -8,6 +8,8 @@
 //     zero2           and its gradients, which are summed after every microbatch; with zero1
 //     zero3           and its parameters, which are gathered in every microbatch; with both
 //     interleave      a group of GPUs holds several chunks of the model (interleaved 1F1B)
+//     split-backward  a stage computes the gradients of weights after those that others wait for
+//                     (spec/split_backward.h)
 //     sequence-parallel  stages with tensor parallelism split the tokens outside of it (sequence parallelism)
 // and what the planner never offers, but plans that others have run may have
 //     selective       a stage computes the inside of attention again, and keeps the rest
@@ -30,6 +32,7 @@ enum class PlanFeature {
   zero2,
   zero3,
   interleave,
+  split_backward,
   sequence_parallel,
   selective_recompute
 };

@@ -20,6 +20,7 @@
 #include "planner/spec/precision.h"
 #include "planner/spec/recompute.h"
 #include "planner/spec/replica_shape.h"
+#include "planner/spec/split_backward.h"
 #include "planner/spec/zero.h"
 
 namespace sailor {
@@ -31,8 +32,9 @@ struct PlanStage {
   std::string zone;
   ReplicaShape shape;  // of this stage's GPUs, all of one node
   StageRecompute recompute{};
-  std::string node;       // empty until placed
-  std::vector<int> gpus;  // indices on the node, shape.gpus() of them; empty until placed
+  int weight_delay = kWholeBackward;  // in microbatches, if its backward is split
+  std::string node;                   // empty until placed
+  std::vector<int> gpus;              // indices on the node, shape.gpus() of them; empty until placed
 };
 
 struct PlanPipeline {

@@ -33,7 +33,7 @@ StageRecompute read_stage_recompute(const Field& field) {
 }
 
 PlanStage read_stage(const Field& field) {
-  MapField map(field, {"layers", "gpu_type", "zone", "tp", "recompute", "node", "gpus"});
+  MapField map(field, {"layers", "gpu_type", "zone", "tp", "recompute", "weight_delay", "node", "gpus"});
   PlanStage stage;
   Field layers = map.required("layers");
   std::vector<Field> range = layers.items();
@@ -48,6 +48,7 @@ PlanStage read_stage(const Field& field) {
   stage.zone = map.required("zone").name();
   stage.shape.tp = map.required("tp").integer<int>(1, kMostGpus);
   if (auto recompute = map.optional("recompute")) stage.recompute = read_stage_recompute(*recompute);
+  if (auto delay = map.optional("weight_delay")) stage.weight_delay = delay->integer<int>(0, 1'000'000);
   if (auto node = map.optional("node")) stage.node = node->name();
   if (auto gpus = map.optional("gpus")) {
     for (const Field& gpu : gpus->items()) stage.gpus.push_back(gpu.integer<int>(0, kMostGpus));
@@ -118,6 +119,7 @@ nlohmann::ordered_json stage_json(const PlanStage& stage) {
   json["zone"] = stage.zone;
   json["tp"] = stage.shape.tp;
   json["recompute"] = recompute_json(stage.recompute);
+  if (stage.weight_delay != kWholeBackward) json["weight_delay"] = stage.weight_delay;
   if (!stage.node.empty()) {
     json["node"] = stage.node;
     json["gpus"] = stage.gpus;

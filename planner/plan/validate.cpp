@@ -67,6 +67,27 @@ void check_stage(const PlanStage& stage, const std::string& where, const ModelSp
                                              std::max(0, blocks)));
 }
 
+void check_split_backward(const Plan& plan, size_t p, const PlanFeatures& allowed,
+                          std::vector<std::string>& violations) {
+  const std::vector<PlanStage>& stages = plan.pipelines[p].stages;
+  for (size_t s = 0; s < stages.size(); ++s) {
+    const int delay = stages[s].weight_delay;
+    if (delay == kWholeBackward) continue;
+    const std::string where = at(p, s) + fmt::format("weight_delay {} ", delay);
+    if (!allowed.contains(PlanFeature::split_backward)) {
+      violations.push_back(where + "is not supported by this version's trainer");
+    } else if (plan.interleave > 1) {
+      violations.push_back(where + "does not go with interleaved chunks");
+    } else if (plan.zero >= Zero::gradients) {
+      violations.push_back(where + fmt::format("does not go with {}, which sums the gradients of every "
+                                               "microbatch: use zero \"{}\"",
+                                               short_name(plan.zero), to_string(Zero::optimizer)));
+    } else if (delay > static_cast<int>(s)) {
+      violations.push_back(where + fmt::format("is above the stage's number, {}", s));
+    }
+  }
+}
+
 // Checks that the chunks of a group are on the same GPUs, and that the schedule exists.
 void check_interleaved(const Plan& plan, size_t p, std::vector<std::string>& violations) {
   const PlanPipeline& pipeline = plan.pipelines[p];
@@ -171,6 +192,7 @@ std::vector<std::string> check_plan(const Plan& plan, const JobSpec& job, const 
     for (size_t s = 0; s < pipeline.stages.size(); ++s) {
       check_stage(pipeline.stages[s], at(p, s), job.model, allowed, violations);
     }
+    check_split_backward(plan, p, allowed, violations);
   }
   if (plan.microbatch < 1) {
     violations.push_back(fmt::format("microbatch {} must be at least 1", plan.microbatch));

@@ -61,7 +61,8 @@ void adapt(LayerProfile& profile, const JobSpec& job) {
       times.forward_s *= factors[block].forward;
       times.backward_s *= factors[block].backward;
       times.update_s *= factors[block].update;
-      times.light_s = times.mlp_s = 0;
+      // What is left of the gradients of weights is little, and computed at once.
+      times.light_s = times.mlp_s = times.weight_s = 0;
     }
   }
 }
@@ -79,7 +80,7 @@ void adapt(ModelSizes& sizes, const JobSpec& job, Precision precision) {
       if (block.selective_bytes > 0) block.selective_bytes += adapters.narrow_columns * token_bytes;
       block.workspace_bytes += job.model.hidden * token_bytes;
       // Frozen weights do not keep the inputs that these levels would compute again.
-      block.light_bytes = block.mlp_bytes = 0;
+      block.light_bytes = block.mlp_bytes = block.pending_bytes = 0;
     }
   }
 }

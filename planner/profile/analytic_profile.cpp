@@ -65,6 +65,14 @@ class Estimate {
                     stream_s(tokens_ * (s.gated_mlp ? 3 : 2) * inner);
     times.mlp_s = times.light_s + linear(s.gated_mlp ? 2 * inner : inner, h).forward_s +
                   (style.sequence_parallel ? reduced_s / 2 : 0);
+    if (style.split_backward && device.backward_s > 0) {
+      // With the gathers of the inputs of the column-parallel products.
+      const double weights_s =
+          weight_gradients(attention + 2 * kv, h) + weight_gradients(h, attention) +
+          weight_gradients(s.gated_mlp ? 2 * inner : inner, h) + weight_gradients(h, inner) +
+          accumulate_s(static_cast<double>(s.block_parameters()) / tp_) + extra_gathers() * reduced_s / 2;
+      times.weight_s = weights_s * times.backward_s / device.backward_s;
+    }
     return times;
   }
 
@@ -109,6 +117,8 @@ class Estimate {
     const KernelModel& k = in_.kernels;
     return {k.gemm_s(tokens_, to, from), k.gemm_s(tokens_, from, to) + k.gemm_s(from, to, tokens_)};
   }
+
+  double weight_gradients(double to, double from) const { return in_.kernels.gemm_s(from, to, tokens_); }
 
   Pass attention_kernels() const {
     const TransformerShape& s = shape_;
@@ -203,6 +213,11 @@ LayerSizes block_sizes(const TransformerShape& shape, const FrameworkStyle& styl
     const double first = n * scale * 2 * (shape.gated_mlp ? 2 * inner : inner) / t;
     block.mlp_bytes = rounded(static_cast<double>(block.activation_bytes) - light - first);
   }
+  // Inputs of products, of which a rank keeps its share, and the gradients of their results.
+  if (style.split_backward)
+    block.pending_bytes = rounded(
+        n * element *
+        (h * (2 + 2 * whole_share) + (2 * attention + 2 * kv + (shape.gated_mlp ? 3 : 2) * inner) / t));
   block.checkpoint_bytes = rounded(n * h * element * whole_share);
   block.workspace_bytes = rounded(score_elements * style.score_workspace_bytes * scale);
   block.persistent_bytes = rounded(score_elements * style.persistent_score_bytes * scale);
@@ -222,6 +237,7 @@ std::vector<LayerSizes> analytic_sizes(const TransformerShape& shape, const Fram
   LayerSizes embedding = block;
   embedding.parameters = rounded(rows * h / t + static_cast<double>(shape.learned_rows()) * h);
   embedding.activation_bytes = embedding.selective_bytes = embedding.light_bytes = embedding.mlp_bytes = 0;
+  embedding.pending_bytes = 0;
   embedding.checkpoint_bytes = embedding.workspace_bytes = embedding.persistent_bytes = 0;
 
   LayerSizes head = embedding;

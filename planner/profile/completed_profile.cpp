@@ -75,8 +75,9 @@ void complete(LayerProfile& profile, const LayerProfile& estimate) {
     if (profile.cells.contains(key)) continue;
     LayerProfile::Cell& calibrated = added.emplace(key, cell).first->second;
     for (size_t layer = 0; layer < calibrated.size(); ++layer)
-      for (double LayerTimes::*part : {&LayerTimes::forward_s, &LayerTimes::backward_s, &LayerTimes::update_s,
-                                       &LayerTimes::attention_s, &LayerTimes::light_s, &LayerTimes::mlp_s}) {
+      for (double LayerTimes::*part :
+           {&LayerTimes::forward_s, &LayerTimes::backward_s, &LayerTimes::update_s, &LayerTimes::attention_s,
+            &LayerTimes::light_s, &LayerTimes::mlp_s, &LayerTimes::weight_s}) {
         double& value = calibrated[layer].*part;
         value = from_ratio(value, ratio_at(pairs, key.first, key.second.tp, layer, part));
       }
@@ -104,7 +105,7 @@ void complete(ModelSizes& sizes, const ModelSpec& model, Precision precision, co
            {&LayerSizes::parameters, &LayerSizes::output_elements, &LayerSizes::activation_bytes,
             &LayerSizes::workspace_bytes, &LayerSizes::selective_bytes, &LayerSizes::light_bytes,
             &LayerSizes::mlp_bytes, &LayerSizes::checkpoint_bytes, &LayerSizes::tied_parameters,
-            &LayerSizes::persistent_bytes}) {
+            &LayerSizes::persistent_bytes, &LayerSizes::pending_bytes}) {
         Values ratios;
         for (const auto& [of, estimate] : estimates)
           ratios[of.tp] = ratio_to(static_cast<double>(estimate[layer].*size),

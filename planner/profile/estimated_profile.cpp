@@ -86,8 +86,9 @@ std::optional<LayerProfile> estimate_profile(const GpuType& type, const ModelSpe
     for (const int microbatch : cells.microbatches) {
       LayerProfile::Cell cell = estimator.cell(*shape, microbatch, tp);
       for (LayerTimes& times : cell) {
-        for (double LayerTimes::*part : {&LayerTimes::forward_s, &LayerTimes::backward_s,
-                                         &LayerTimes::attention_s, &LayerTimes::light_s, &LayerTimes::mlp_s})
+        for (double LayerTimes::*part :
+             {&LayerTimes::forward_s, &LayerTimes::backward_s, &LayerTimes::attention_s, &LayerTimes::light_s,
+              &LayerTimes::mlp_s, &LayerTimes::weight_s})
           times.*part *= correction;
       }
       profile.estimated.emplace(microbatch, ReplicaShape{tp});

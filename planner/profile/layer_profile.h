@@ -27,6 +27,8 @@ struct LayerTimes {
   // What a backward takes longer with light recomputation, and with that of the MLP; for sizes that are
   // known.
   double light_s = 0, mlp_s = 0;
+  // Of a block's backward_s: the gradients of weights, which a split backward computes later; 0 = unknown.
+  double weight_s = 0;
 
   // What a backward takes longer under a plan's `recompute`.
   double again_s(Recompute recompute) const {
@@ -48,8 +50,8 @@ struct LayerTimes {
 
 // What is measured of a layer.
 inline constexpr double LayerTimes::*kMeasuredTimes[] = {&LayerTimes::forward_s, &LayerTimes::backward_s,
-                                                         &LayerTimes::update_s, &LayerTimes::light_s,
-                                                         &LayerTimes::mlp_s};
+                                                         &LayerTimes::update_s,  &LayerTimes::light_s,
+                                                         &LayerTimes::mlp_s,     &LayerTimes::weight_s};
 
 // Per GPU of the TP group; activations for one sequence.
 struct LayerSizes {
@@ -60,6 +62,7 @@ struct LayerSizes {
   // Stored with recomputation; 0 = unknown.
   int64_t selective_bytes = 0, light_bytes = 0, mlp_bytes = 0;
   int64_t checkpoint_bytes = 0;        // with that of the whole layer
+  int64_t pending_bytes = 0;           // of a block between the parts of its split backward; 0 = unknown
   int64_t tied_parameters = 0;         // of `parameters`: shared with the first layer if one rank has both
   int64_t persistent_bytes = 0;        // a buffer that stays allocated between microbatches
   int64_t frozen_parameters = 0;       // held, too, and not trained

@@ -48,7 +48,7 @@ int read_samples(const Field& field) {
 
 ProfileFile::TimeCell read_cell_times(const Field& field) {
   MapField map(field, {"microbatch", "tp", "layer", "forward_s", "backward_s", "update_s", "light_s", "mlp_s",
-                       "samples", "outliers", "relative_error"});
+                       "weight_s", "samples", "outliers", "relative_error"});
   ProfileFile::TimeCell cell;
   cell.microbatch = map.required("microbatch").integer<int>(1, kMaxMicrobatch);
   cell.shape.tp = map.required("tp").integer<int>(1, kMaxTp);
@@ -60,6 +60,10 @@ ProfileFile::TimeCell read_cell_times(const Field& field) {
   cell.times.update_s = map.required("update_s").number(0, kMost_s);
   if (auto light = map.optional("light_s")) cell.times.light_s = light->number(0, kMost_s);
   if (auto mlp = map.optional("mlp_s")) cell.times.mlp_s = mlp->number(0, kMost_s);
+  if (auto weights = map.optional("weight_s")) {
+    cell.times.weight_s = weights->number(0, kMost_s);
+    if (cell.times.weight_s > cell.times.backward_s) weights->fail("must be a part of backward_s");
+  }
   if (auto samples = map.optional("samples")) cell.samples = read_samples(*samples);
   if (auto outliers = map.optional("outliers")) cell.outliers = outliers->integer<int>(0, cell.samples);
   if (auto error = map.optional("relative_error")) cell.relative_error = error->number(0, 1e6);
@@ -68,7 +72,7 @@ ProfileFile::TimeCell read_cell_times(const Field& field) {
 
 ProfileFile::SizeCell read_sizes(const Field& field) {
   MapField map(field, {"tp", "layer", "parameters", "output_elements", "activation_bytes", "workspace_bytes",
-                       "light_bytes", "mlp_bytes", "samples"});
+                       "light_bytes", "mlp_bytes", "pending_bytes", "samples"});
   constexpr int64_t kMost = int64_t{1} << 42;  // sums over layers and microbatches stay in range
   ProfileFile::SizeCell cell;
   cell.shape.tp = map.required("tp").integer<int>(1, kMaxTp);
@@ -78,7 +82,8 @@ ProfileFile::SizeCell read_sizes(const Field& field) {
   cell.sizes.activation_bytes = map.required("activation_bytes").integer<int64_t>(0, kMost);
   for (const auto& [key, part] :
        {std::pair("workspace_bytes", &LayerSizes::workspace_bytes),
-        std::pair("light_bytes", &LayerSizes::light_bytes), std::pair("mlp_bytes", &LayerSizes::mlp_bytes)})
+        std::pair("light_bytes", &LayerSizes::light_bytes), std::pair("mlp_bytes", &LayerSizes::mlp_bytes),
+        std::pair("pending_bytes", &LayerSizes::pending_bytes)})
     if (auto value = map.optional(key)) cell.sizes.*part = value->integer<int64_t>(0, kMost);
   if (auto samples = map.optional("samples")) cell.samples = read_samples(*samples);
   return cell;
@@ -210,6 +215,7 @@ std::string to_json(const ProfileFile& profile) {
       times.back()["light_s"] = cell.times.light_s;
       times.back()["mlp_s"] = cell.times.mlp_s;
     }
+    if (cell.times.weight_s > 0) times.back()["weight_s"] = cell.times.weight_s;
     if (cell.outliers > 0) times.back()["outliers"] = cell.outliers;
     if (cell.relative_error > 0) times.back()["relative_error"] = cell.relative_error;
   }
@@ -226,6 +232,7 @@ std::string to_json(const ProfileFile& profile) {
       sizes.back()["light_bytes"] = cell.sizes.light_bytes;
       sizes.back()["mlp_bytes"] = cell.sizes.mlp_bytes;
     }
+    if (cell.sizes.pending_bytes > 0) sizes.back()["pending_bytes"] = cell.sizes.pending_bytes;
   }
   std::string head = json.dump(2);
   head.resize(head.size() - 2);  // the closing brace and the line break before it

@@ -33,6 +33,12 @@ void split_tokens(std::vector<LayerSizes>& sizes, const std::vector<LayerSizes>&
          {&LayerSizes::activation_bytes, &LayerSizes::selective_bytes, &LayerSizes::light_bytes,
           &LayerSizes::mlp_bytes, &LayerSizes::checkpoint_bytes, &LayerSizes::workspace_bytes})
       sizes[layer].*part = with_share_of_whole(sizes[layer].*part, alone[layer].*part, tp);
+  // Half of what is whole are gradients of results, which stay gathered.
+  for (size_t layer = 0; layer < std::min(sizes.size(), alone.size()); ++layer) {
+    const int64_t whole = sizes[layer].pending_bytes;
+    const int64_t split = with_share_of_whole(whole, alone[layer].pending_bytes, tp);
+    sizes[layer].pending_bytes = whole - (whole - split) / 2;
+  }
 }
 
 void split_tokens(LayerProfile::Cell& cell, const SplitTimes& of) {
@@ -49,6 +55,7 @@ void split_tokens(LayerProfile::Cell& cell, const SplitTimes& of) {
     for (size_t block = 1; block + 1 < cell.size(); ++block) {
       cell[block].backward_s += split.backward_extra_gathers * gather_s;
       if (cell[block].mlp_s > 0) cell[block].mlp_s += gather_s;
+      if (cell[block].weight_s > 0) cell[block].weight_s += split.backward_extra_gathers * gather_s;
     }
     return;
   }
@@ -59,8 +66,8 @@ void split_tokens(LayerProfile::Cell& cell, const SplitTimes& of) {
   };
   const LayerProfile::Cell before = times(of.style), after = times(split);
   for (size_t layer = 0; layer < cell.size(); ++layer)
-    for (double LayerTimes::*part :
-         {&LayerTimes::forward_s, &LayerTimes::backward_s, &LayerTimes::light_s, &LayerTimes::mlp_s})
+    for (double LayerTimes::*part : {&LayerTimes::forward_s, &LayerTimes::backward_s, &LayerTimes::light_s,
+                                     &LayerTimes::mlp_s, &LayerTimes::weight_s})
       multiply(cell[layer].*part, before[layer].*part, after[layer].*part);
 }
 

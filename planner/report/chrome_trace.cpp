@@ -35,6 +35,8 @@ const char* category(Kind kind) {
       return "forward";
     case Kind::backward:
       return "backward";
+    case Kind::weights:
+      return "weights";
     case Kind::send_forward:
     case Kind::send_backward:
       return "send";
@@ -50,7 +52,7 @@ std::string name_of(const TimelineEvent& event, bool chunks) {
   if (event.kind == Kind::sync || event.kind == Kind::update) return category(event.kind);
   const bool forward = event.kind == Kind::forward || event.kind == Kind::send_forward;
   std::string name = category(event.kind) == std::string("send") ? "send " : "";
-  name += fmt::format("{}{}", forward ? 'F' : 'B', event.microbatch);
+  name += fmt::format("{}{}", forward ? 'F' : event.kind == Kind::weights ? 'W' : 'B', event.microbatch);
   if (chunks) name += fmt::format(".{}", event.chunk);
   return name;
 }

@@ -93,7 +93,13 @@ std::string shortened(const std::string& line) {
   return line.size() <= kMostLetters ? line : line.substr(0, kMostLetters - 3) + "...";
 }
 
-std::string legend(double x, double y, bool sync, bool update, int chunks) {
+// What is drawn, counted.
+struct Extent {
+  size_t rows = 0, name_length = 0, bars = 0;
+  bool weights = false, sync = false, update = false;
+};
+
+std::string legend(double x, double y, const Extent& extent, int chunks) {
   std::string out;
   const auto entry = [&](const char* mark, const std::string& name) {
     out += fmt::format(R"(<rect class="{}" x="{:.1f}" y="{:.1f}" width="14" height="12" rx="2"/>)", mark, x,
@@ -102,18 +108,14 @@ std::string legend(double x, double y, bool sync, bool update, int chunks) {
     x += 19 + 6.7 * static_cast<double>(name.size()) + 22;
   };
   entry("tl-f", "forward");
-  entry("tl-b", chunks > 1 ? "backward (later chunks fainter)" : "backward");
+  entry("tl-b", chunks > 1       ? "backward (later chunks fainter)"
+                : extent.weights ? "backward (gradients of weights fainter)"
+                                 : "backward");
   entry("tl-idle", "waiting (bubble)");
-  if (sync) entry("tl-s", "gradient sync");
-  if (update) entry("tl-u", "update");
+  if (extent.sync) entry("tl-s", "gradient sync");
+  if (extent.update) entry("tl-u", "update");
   return out;
 }
-
-// What is drawn, counted.
-struct Extent {
-  size_t rows = 0, name_length = 0, bars = 0;
-  bool sync = false, update = false;
-};
 
 Extent extent_of(const std::vector<DrawnBlock>& blocks) {
   Extent out;
@@ -218,7 +220,7 @@ std::string timeline_svg(const Plan& plan, const Prediction& prediction,
                      "\n",
                      kTimelineWidth, height);
   out += text(16, 30, 18, title) + text(16, 50, 12, shortened(summary(plan)), " tl-soft");
-  out += legend(16, 74, extent.sync, extent.update, std::max(1, plan.interleave));
+  out += legend(16, 74, extent, std::max(1, plan.interleave));
   return out + body + grid + "</svg>\n";
 }
 

@@ -16,12 +16,13 @@ constexpr double kLevels = 24;       // of a share, so that equal neighbours joi
 constexpr double kSyncHeight = 0.3;  // of a row: gradient sync may overlap with the computation
 
 bool is_compute(const TimelineEvent& event) {
-  return event.kind == Kind::forward || event.kind == Kind::backward;
+  return event.kind == Kind::forward || event.kind == Kind::backward || event.kind == Kind::weights;
 }
 
 const char* style_of(Kind kind) {
   switch (kind) {
     case Kind::backward:
+    case Kind::weights:
       return "tl-b";
     case Kind::sync:
       return "tl-s";
@@ -37,7 +38,10 @@ std::string title_of(const TimelineEvent& event, int chunks) {
   if (event.kind == Kind::sync) name = "gradient sync";
   if (event.kind == Kind::update) name = "update";
   if (is_compute(event)) {
-    name = fmt::format("{} of microbatch {}", event.kind == Kind::forward ? "forward" : "backward",
+    name = fmt::format("{} of microbatch {}",
+                       event.kind == Kind::forward    ? "forward"
+                       : event.kind == Kind::backward ? "backward"
+                                                      : "gradients of weights",
                        event.microbatch);
     if (chunks > 1) name += fmt::format(", chunk {}", event.chunk);
   }
@@ -54,6 +58,7 @@ void bar(const TimelineEvent& event, int chunks, const SvgRowScale& scale, std::
   const double gap = width > 4 ? 0.6 : 0;
   out += fmt::format(R"(<rect class="{}" x="{:.2f}" y="{:.2f}" width="{:.2f}" height="{:.2f}")",
                      style_of(event.kind), x, y, std::max(width - gap, 0.05), height);
+  if (event.kind == Kind::weights) out += R"( fill-opacity="0.60")";
   if (is_compute(event) && event.chunk > 0)
     out += fmt::format(R"( fill-opacity="{:.2f}")", 1 - 0.6 * event.chunk / (chunks - 1));
   out += scale.titles ? ">" + title_of(event, chunks) + "</rect>\n" : "/>\n";
@@ -62,18 +67,18 @@ void bar(const TimelineEvent& event, int chunks, const SvgRowScale& scale, std::
   const double size = std::min(11.0, scale.height * 0.8);
   if (size < 7 || width < 0.62 * size * static_cast<double>(number.size()) + 3) return;
   const bool faint = event.chunk > 0 && 2 * event.chunk >= chunks - 1;
-  const char* style = faint ? "tl-on-p" : event.kind == Kind::backward ? "tl-on-b" : "tl-on-f";
+  const char* style = faint ? "tl-on-p" : event.kind == Kind::forward ? "tl-on-f" : "tl-on-b";
   out += fmt::format(
       R"(<text class="{}" x="{:.2f}" y="{:.2f}" font-size="{:.3g}" font-family="sans-serif" text-anchor="middle" pointer-events="none">{}</text>)"
       "\n",
       style, x + (width - gap) / 2, scale.top + scale.height / 2 + size * 0.36, size, number);
 }
 
-// Share of each bin of kBin pixels that events of one kind fill.
-std::vector<double> shares(const std::vector<const TimelineEvent*>& events, Kind kind, double per_s) {
+// Share of each bin of kBin pixels that forwards fill, or backwards.
+std::vector<double> shares(const std::vector<const TimelineEvent*>& events, bool forwards, double per_s) {
   std::vector<double> filled;
   for (const TimelineEvent* event : events) {
-    if (event->kind != kind) continue;
+    if (!is_compute(*event) || (event->kind == Kind::forward) != forwards) continue;
     double at = event->start_s * per_s / kBin;
     const double end = event->end_s * per_s / kBin;
     if (filled.size() < std::ceil(end) + 1) filled.resize(static_cast<size_t>(std::ceil(end)) + 1, 0);
@@ -118,8 +123,8 @@ bool svg_row(const std::vector<const TimelineEvent*>& events, int chunks, const 
     }
   const bool dense = count > 0 && filled < kThinnest * static_cast<double>(count);
   if (dense) {
-    std::vector<double> forward = shares(events, Kind::forward, scale.per_s);
-    std::vector<double> backward = shares(events, Kind::backward, scale.per_s);
+    std::vector<double> forward = shares(events, true, scale.per_s);
+    std::vector<double> backward = shares(events, false, scale.per_s);
     forward.resize(std::max(forward.size(), backward.size()), 0);
     backward.resize(forward.size(), 0);
     for (size_t i = 0; i < forward.size(); ++i) backward[i] += forward[i];

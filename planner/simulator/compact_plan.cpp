@@ -26,6 +26,7 @@ CompactPlan compact(const Plan& plan, StageKinds& kinds) {
       compact.first_layer = stage.first_layer;
       compact.end_layer = stage.end_layer;
       compact.recompute = stage.recompute;
+      compact.weight_delay = stage.weight_delay;
       if (!stage.node.empty())
         compact.node = nodes.try_emplace(stage.node, static_cast<int>(nodes.size())).first->second;
       out.stages.push_back(compact);

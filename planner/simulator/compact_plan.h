@@ -17,6 +17,7 @@ struct CompactStage {
   int first_layer = 0, end_layer = 0;
   StageRecompute recompute{};
   int node = -1;  // numbered from 0; -1 = not placed: on a node of its own
+  int weight_delay = kWholeBackward;
 
   bool operator==(const CompactStage&) const = default;
 };

@@ -21,7 +21,7 @@ bool is_sharded(const CompactPlan& plan, const FrameworkStyle& style) {
 bool same_memory(const CompactPlan& plan, int a, int b) {
   const auto same = [](const CompactStage& x, const CompactStage& y) {
     return x.kind == y.kind && x.first_layer == y.first_layer && x.end_layer == y.end_layer &&
-           x.recompute == y.recompute;
+           x.recompute == y.recompute && x.weight_delay == y.weight_delay;
   };
   const auto of_a = plan.of(a), of_b = plan.of(b);
   return plan.microbatches[static_cast<size_t>(a)] == plan.microbatches[static_cast<size_t>(b)] &&
@@ -81,6 +81,7 @@ MemoryBreakdown IterationModel::memory(std::span<const CompactStage> stages, int
                    static_cast<size_t>(stage.end_layer - stage.first_layer)};
     part.recompute = stage.recompute;
     part.in_flight = held[static_cast<size_t>(chunk)];
+    part.weight_delay = stage.weight_delay;
     part.has_previous = index > 0;
     part.has_next = index < last;
     if (part.has_previous)
@@ -149,6 +150,11 @@ int64_t IterationModel::missing_bytes(const StageMemoryInput& stage) {
     in_range = in_range && value < uint64_t{1} << bits;
     key = key << bits | value;
   }
+  if (stage.weight_delay != kWholeBackward) {  // few are asked for
+    steps_ += 10;
+    key = (key ^ static_cast<uint64_t>(stage.weight_delay + 1)) * 0xbf58476d1ce4e5b9;
+    key ^= key >> 31 | 1;
+  }
   if (in_range) {
     const auto [known, is_new] = missing_of_stage_.at(key);
     if (!is_new) return known;
@@ -171,9 +177,10 @@ int64_t IterationModel::missing_of_rank(const StageMemoryInput& stage) {
                           !first,
                           !last,
                           first ? 0 : sizes[static_cast<size_t>(stage.first_layer) - 1].output_elements,
+                          stage.weight_delay,
                           stage.nothing_again});
   input.microbatch = stage.microbatch;
-  input.microbatches = stage.several_microbatches ? 2 : 1;
+  input.microbatches = std::max(stage.several_microbatches ? 2 : 1, stage.weight_delay + 1);
   input.replicas = stage.replicas;
   input.both_ends = first && last;
   input.zero = stage.zero;
@@ -205,7 +212,7 @@ bool IterationModel::fits(const CompactPlan& plan, const PlanClasses& classes) {
       }
       if (!fits({stage.kind, stage.first_layer, stage.end_layer, stage.recompute,
                  in_flight(g, groups, microbatches), plan.microbatch, microbatches > 1, plan.pipelines(),
-                 plan.zero}))
+                 plan.zero, false, std::min(stage.weight_delay, microbatches - 1)}))
         return false;
     }
   }
@@ -250,10 +257,12 @@ void IterationModel::set_times(const CompactPlan& plan, IterationDetails& detail
       const double received_s = i > 0 ? gathers_s(style.forward_gathers, stage.first_layer) : 0;
       const double returned_s =
           i + 1 < stages.size() ? gathers_s(style.backward_gathers, stage.end_layer) : 0;
-      times.push_back(
-          {received_s + jitter * of_kind.forward(stage.first_layer, stage.end_layer),
-           returned_s + jitter * of_kind.backward(stage.recompute, stage.first_layer, stage.end_layer),
-           of.send_forward_s[i], of.send_backward_s[i]});
+      const double backward_s =
+          returned_s + jitter * of_kind.backward(stage.recompute, stage.first_layer, stage.end_layer);
+      times.push_back({received_s + jitter * of_kind.forward(stage.first_layer, stage.end_layer), backward_s,
+                       of.send_forward_s[i], of.send_backward_s[i],
+                       std::min(backward_s, jitter * of_kind.weights(stage.first_layer, stage.end_layer)),
+                       stage.weight_delay});
       details.layer_times[c].push_back({&of_kind, jitter});
       const double nodes_s = details.classes.several_nodes ? overheads.node_sync_s : 0;
       out.overhead_s = std::max(out.overhead_s, overheads.iteration_overhead_s + nodes_s);
@@ -366,7 +375,9 @@ void IterationModel::set_bucket_starts(const CompactPlan& plan, const IterationD
       const auto& [times, jitter] = details.layer_times[c][index];
       member.backward_end_s =
           (*chunk_end_s[c])[index] - round_s(c, index) -
-          jitter * times->backward(stage.recompute, stage.first_layer, bucket.first_layer);
+          jitter * (stage.weight_delay == kWholeBackward
+                        ? times->backward(stage.recompute, stage.first_layer, bucket.first_layer)
+                        : times->weights(stage.first_layer, bucket.first_layer));
     }
 }
 

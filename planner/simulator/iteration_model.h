@@ -60,7 +60,8 @@ struct StageMemoryInput {
   bool several_microbatches = false;
   int replicas = 1;
   Zero zero = Zero::none;
-  bool nothing_again = false;  // for lower bounds (ChunkMemoryInput)
+  bool nothing_again = false;         // for lower bounds (ChunkMemoryInput)
+  int weight_delay = kWholeBackward;  // less than there are microbatches
 };
 
 // Of all stages of a pipeline, what else the memory of its ranks depends on.

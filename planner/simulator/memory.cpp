@@ -18,9 +18,14 @@ int64_t product(int64_t a, double b) {
 
 // Of one sequence.
 struct ChunkActivations {
-  int64_t kept = 0;   // by one microbatch in flight
-  int64_t above = 0;  // the most that a backward needs beyond what all its layers keep
+  int64_t kept = 0;     // by one microbatch in flight
+  int64_t above = 0;    // the most that a backward needs beyond what all its layers keep
+  int64_t pending = 0;  // of a microbatch between the parts of its split backward
 };
+
+int64_t pending_bytes(const LayerSizes& block) {
+  return block.pending_bytes > 0 ? block.pending_bytes : block.activation_bytes;
+}
 
 ChunkActivations activations_of(const ChunkMemoryInput& chunk) {
   ChunkActivations sum;
@@ -29,14 +34,21 @@ ChunkActivations activations_of(const ChunkMemoryInput& chunk) {
     return chunk.layers[i].kept_bytes(chunk.recompute.of_block(static_cast<int>(i) - ends));
   };
   for (size_t i = 0; i < chunk.layers.size(); ++i) sum.kept += kept_by(i);
+  // What a split backward leaves is not released.
+  const auto left_by = [&](size_t i) {
+    const bool block = (i > 0 || chunk.has_previous) && (i + 1 < chunk.layers.size() || chunk.has_next);
+    return block && chunk.weight_delay != kWholeBackward ? pending_bytes(chunk.layers[i]) : 0;
+  };
   int64_t released = 0;
   for (size_t i = chunk.layers.size(); i-- > 0;) {
     const LayerSizes& layer = chunk.layers[i];
     // What it did not keep it computes again.
     const int64_t again = chunk.nothing_again ? 0 : std::max<int64_t>(0, layer.activation_bytes - kept_by(i));
     sum.above = std::max(sum.above, layer.workspace_bytes + again - released);
-    released += kept_by(i);
+    released += kept_by(i) - left_by(i);
+    sum.pending += left_by(i);
   }
+  sum.above = std::max(sum.above, -released);
   return sum;
 }
 
@@ -137,6 +149,9 @@ MemoryBreakdown rank_memory(const RankMemoryInput& input, const FrameworkStyle& 
     const double slack = 1 + (input.shape.tp > 1 ? style.activation_slack_tp : style.activation_slack);
     memory.activations_bytes +=
         product(activations.kept, slack * static_cast<double>(input.microbatch) * chunk.in_flight);
+    const int delayed = std::max(0, std::min(chunk.weight_delay, input.microbatches - 1));
+    memory.activations_bytes +=
+        product(activations.pending, slack * static_cast<double>(input.microbatch) * delayed);
     above = std::max(above, activations.above);
 
     const double message_bytes = static_cast<double>(input.microbatch * element) / input.token_shares;

@@ -8,6 +8,7 @@
 #include "planner/simulator/prediction.h"
 #include "planner/spec/framework_style.h"
 #include "planner/spec/job_spec.h"
+#include "planner/spec/split_backward.h"
 
 namespace sailor {
 
@@ -22,6 +23,7 @@ struct ChunkMemoryInput {
   bool has_previous = false;  // another chunk or stage comes before
   bool has_next = false;
   int64_t input_elements = 0;  // of one sequence, from the previous stage
+  int weight_delay = kWholeBackward;
   bool nothing_again = false;  // without what a backward computes again, as if it needed no memory then
 };
 
@@ -44,6 +46,9 @@ struct RankMemoryInput {
 // The peak is in a backward: microbatches in flight hold the stored activations of each layer. Of the
 // microbatch whose backward runs, layers after the current one are already released, while the current one
 // needs its workspace (and, when recomputing, all of its activations).
+//
+// A split backward leaves something of every block it has passed, for the gradients of weights: of the
+// microbatch whose backward runs, and of as many before it as they are delayed.
 //
 // Where the replicas share gradients, a rank holds its part of the sums, and whole gradients of two
 // neighbouring layers: those that are summed and those that are computed (ZeRO-2; the trainer's

@@ -96,7 +96,9 @@ class Classifier {
     const Senders* boundaries = memory_.boundaries.data() + memory_.first_boundary[of_class];
     for (size_t i = 0; i < stages.size(); ++i) {
       const CompactStage &a = stages[i], &b = like[i];
-      if (a.kind != b.kind || a.first_layer != b.first_layer || a.recompute != b.recompute) return false;
+      if (a.kind != b.kind || a.first_layer != b.first_layer || a.recompute != b.recompute ||
+          a.weight_delay != b.weight_delay)
+        return false;
       if (i + 1 < stages.size() && !(boundary(a, stages[i + 1]) == boundaries[i])) return false;
     }
     return true;

@@ -64,7 +64,8 @@ const KindTimes& StageKinds::work_out_times(int kind, int microbatch) {
     split_tokens(cell, {context_.job, context_.framework, context_.catalog.at(is.gpu_type),
                         context_.precision, microbatch, is.shape.tp, find_link(kind, kind, true)});
   KindTimes times;
-  for (std::vector<double>* sums : {&times.forward_s, &times.backward_s, &times.update_s}) sums->assign(1, 0);
+  for (std::vector<double>* sums : {&times.forward_s, &times.backward_s, &times.update_s, &times.weight_s})
+    sums->assign(1, 0);
   const auto levels = std::span(times.again_s).subspan(1);
   for (std::vector<double>& sums : levels) sums.assign(1, 0);
   for (size_t layer = 0; layer < cell.size(); ++layer) {
@@ -74,6 +75,9 @@ const KindTimes& StageKinds::work_out_times(int kind, int microbatch) {
     times.forward_s.push_back(times.forward_s.back() + cell[layer].forward_s);
     times.backward_s.push_back(times.backward_s.back() + cell[layer].backward_s);
     times.update_s.push_back(times.update_s.back() + cell[layer].update_s);
+    // Estimates of both need not agree.
+    const double weight_s = std::min(cell[layer].weight_s, cell[layer].backward_s);
+    times.weight_s.push_back(times.weight_s.back() + (block ? weight_s : 0));
     for (std::vector<double>& sums : levels) {
       const auto level = static_cast<Recompute>(&sums - times.again_s.data());
       sums.push_back(sums.back() + (block ? cell[layer].again_s(level) : 0));

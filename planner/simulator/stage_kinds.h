@@ -38,6 +38,7 @@ struct StageKind {
 // backward.
 struct KindTimes {
   std::vector<double> forward_s, backward_s, update_s;
+  std::vector<double> weight_s;  // of backward_s: what a split backward computes later
   std::array<std::vector<double>, kRecomputeLevels> again_s;  // by level; that of none is empty
 
   double again(Recompute recompute, int first, int end) const {
@@ -55,6 +56,7 @@ struct KindTimes {
   double backward(const StageRecompute& recompute, int first, int end) const {
     return backward_s[end] - backward_s[first] + extra_s(recompute, first, end);
   }
+  double weights(int first, int end) const { return weight_s[end] - weight_s[first]; }
 };
 
 class StageKinds {

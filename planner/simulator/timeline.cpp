@@ -27,6 +27,21 @@ void check_times(std::span<const StageTimes> times, int stages) {
                                     ": a duration is negative or not finite");
 }
 
+// Sets the delays of split backwards.
+void check_split(const PipelineSchedule& schedule, std::span<const StageTimes> times,
+                 std::vector<int>& delays) {
+  const auto is_split = [](const StageTimes& t) { return t.weight_delay != kWholeBackward; };
+  if (std::none_of(times.begin(), times.end(), is_split)) return;
+  if (schedule.chunks > 1 || schedule.forwards_first || schedule.p2p != P2p::asynchronous)
+    throw std::invalid_argument("timeline: backwards are split with 1F1B and asynchronous sends only");
+  for (size_t i = 0; i < times.size(); ++i) {
+    const StageTimes& t = times[i];
+    if (is_split(t) && (t.weight_delay < 0 || !(t.weight_s >= 0 && t.weight_s <= t.backward_s)))
+      throw std::invalid_argument("timeline: stage " + std::to_string(i) + ": no part of a backward");
+    delays.push_back(t.weight_delay);
+  }
+}
+
 // Maximum microbatches that play_all() simulates.
 double most_played(const PipelineSchedule& schedule, int stages, int microbatches) {
   if (schedule.forwards_first) return microbatches;
@@ -59,13 +74,15 @@ Ticks rounded(double ticks) {
 
 Durations in_ticks(std::span<const StageTimes> times, double tick_s) {
   Durations out;
-  for (std::vector<Ticks>* durations : {&out.forward, &out.backward, &out.send_forward, &out.send_backward})
+  for (std::vector<Ticks>* durations :
+       {&out.forward, &out.backward, &out.send_forward, &out.send_backward, &out.weights})
     durations->resize(times.size());
   const double per_s = 1 / tick_s;  // exact, for a power of two
   for (size_t at = 0; at < times.size(); ++at) {
     const StageTimes& t = times[at];
     out.forward[at] = rounded(t.forward_s * per_s);
-    out.backward[at] = rounded(t.backward_s * per_s);
+    out.backward[at] = rounded(t.input_backward_s() * per_s);
+    out.weights[at] = rounded((t.backward_s - t.input_backward_s()) * per_s);
     out.send_forward[at] = at + 1 == times.size() ? 0 : rounded(t.send_forward_s * per_s);
     out.send_backward[at] = at == 0 ? 0 : rounded(t.send_backward_s * per_s);
   }
@@ -135,6 +152,7 @@ Timeline pipeline_timeline(const PipelineSchedule& schedule, std::span<const Sta
   work.microbatches = microbatches;
   work.last_stage_warm_up = last_stage_warm_up(schedule, stages, microbatches);
   work.p2p = schedule.p2p;
+  check_split(schedule, times, work.weight_delay);
   work.tick_s = tick_s(with_events ? microbatches : most_played(schedule, stages, microbatches), times,
                        last_microbatch);
   work.regular = in_ticks(times, work.tick_s);
@@ -177,7 +195,7 @@ TimelineFloor timeline_floor(const PipelineSchedule& schedule, std::span<const S
   }
   double trip_s = 0;  // from the stage to the last one and back
   for (size_t i = 0; i < stages; ++i)
-    trip_s += times[i].forward_s + times[i].backward_s +
+    trip_s += times[i].forward_s + times[i].input_backward_s() +
               (i + 1 < stages ? times[i].send_forward_s + times[i + 1].send_backward_s : 0);
   double down_s = 0, up_s = 0;  // the way from the first stage, and back to it
   double spacing_s = 0;         // of microbatches that arrive
@@ -187,15 +205,21 @@ TimelineFloor timeline_floor(const PipelineSchedule& schedule, std::span<const S
     const int held = static_cast<int>(stages - i);
     const int trips = (microbatches - 1) / held, rest = (microbatches - 1) % held;
     double& end_s = floor.chunk_end_s[i];
-    end_s = std::max(microbatches * (t.forward_s + t.backward_s), rest * spacing_s + (trips + 1) * trip_s);
     const double send_s = i + 1 < stages ? t.send_forward_s : 0,
                  back_s = i + 1 < stages ? times[i + 1].send_backward_s : 0;
-    end_s = kTicks * (down_s + std::max(end_s, trip_s + (microbatches - 1) * std::max(send_s, back_s)));
-    floor.makespan_s = std::max(floor.makespan_s, end_s + kTicks * up_s);
+    // The last backward, for which the stage before waits, leaves some of the weights for later.
+    const bool is_split = t.weight_delay != kWholeBackward;
+    const double later_s = t.backward_s - t.input_backward_s();
+    const int left = is_split ? std::min(microbatches, t.weight_delay + 1) : 0;
+    const double computed_s = microbatches * (t.forward_s + t.backward_s);
+    const double sent_s = std::max({computed_s - left * later_s, rest * spacing_s + (trips + 1) * trip_s,
+                                    trip_s + (microbatches - 1) * std::max(send_s, back_s)});
+    end_s = kTicks * (down_s + std::max(computed_s, sent_s + later_s));
+    floor.makespan_s = std::max({floor.makespan_s, end_s, kTicks * (down_s + sent_s + up_s)});
     spacing_s = std::max(spacing_s, send_s);
     down_s += t.forward_s + send_s;
-    up_s += t.backward_s + back_s;
-    trip_s -= t.forward_s + t.backward_s + send_s + back_s;
+    up_s += t.input_backward_s() + back_s;
+    trip_s -= t.forward_s + t.input_backward_s() + send_s + back_s;
   }
   return floor;
 }

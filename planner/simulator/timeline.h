@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "planner/simulator/schedule.h"
+#include "planner/spec/split_backward.h"
 
 namespace sailor {
 
@@ -19,10 +20,19 @@ struct StageTimes {
   double backward_s = 0;
   double send_forward_s = 0;   // activation to the next chunk of the model; ignored on the last
   double send_backward_s = 0;  // gradient to the previous chunk; ignored on the first
+  // With a split backward: the part of backward_s that is computed this many microbatches later, and after
+  // the last backward for those that are left. Classic schedules with asynchronous sends only.
+  double weight_s = 0;
+  int weight_delay = kWholeBackward;
+
+  double input_backward_s() const {
+    return weight_delay == kWholeBackward ? backward_s : backward_s - weight_s;
+  }
 };
 
 struct TimelineEvent {
-  enum class Kind { forward, backward, send_forward, send_backward, sync, update };
+  // With a split backward `backward` is its first part, and `weights` the second.
+  enum class Kind { forward, backward, weights, send_forward, send_backward, sync, update };
   Kind kind;
   int stage;       // of a message: the sender
   int microbatch;  // of sync and update: -1
@@ -33,10 +43,10 @@ struct TimelineEvent {
 
 struct Timeline {
   double makespan_s = 0;                 // the last of stage_end_s
-  std::vector<double> stage_end_s;       // last backward done and, with blocking sends, its gradient sent
+  std::vector<double> stage_end_s;       // last computation done and, with blocking sends, its gradient sent
   std::vector<double> stage_busy_s;      // total computation time of the stage
-  std::vector<double> last_backward_s;   // begin of the stage's last backward
-  std::vector<double> chunk_end_s;       // [chunk x stages + stage]: end of its last backward
+  std::vector<double> last_backward_s;   // begin of the stage's last computation
+  std::vector<double> chunk_end_s;       // [chunk x stages + stage]: end of its last backward, both parts
   std::vector<TimelineEvent> events;     // computation; only on request; by stage, then start
   std::vector<TimelineEvent> transfers;  // messages; only on request; by sender, then start
 };
@@ -59,7 +69,8 @@ Timeline pipeline_timeline(const PipelineSchedule& schedule, std::span<const Sta
 // Lower bounds on every timeline with these durations, in O(stages): close for classic 1F1B with asynchronous
 // sends, the computation alone for other schedules. For every stage i: its computation after the first
 // microbatch reached it; the same for its link; and, as it holds at most P - i microbatches, a round trip to
-// the last stage and back for every P - i of them.
+// the last stage and back for every P - i of them. Of a split backward only the first part is on the way
+// back.
 struct TimelineFloor {
   double makespan_s = 0;
   std::vector<double> chunk_end_s;  // as in Timeline

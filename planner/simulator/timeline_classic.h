@@ -23,6 +23,7 @@ class ClassicPlayer {
     free_.assign(P_, 0);
     activation_.assign(P_ + 1, 0);
     gradient_.assign(P_ + 1, 0);
+    for (const int delay : work_.weight_delay) most_delay_ = std::max(most_delay_, delay);
   }
 
   int64_t slots_per_unit() const { return 2; }
@@ -30,6 +31,9 @@ class ClassicPlayer {
   int64_t end_slot() const { return 2 * work_.microbatches; }
   // Stage 0 is the first to reach the last microbatch, by forward warm_up_ + unit.
   int64_t regular_units() const { return std::max<int64_t>(0, work_.microbatches - 1 - warm_up_); }
+
+  // From when on every stage computes weights after each of its backwards.
+  int64_t first_regular_unit() const { return std::max(0, most_delay_); }
 
   template <bool kRegular>
   void play(int64_t slot) {
@@ -90,6 +94,24 @@ class ClassicPlayer {
       if (!kRegular && i > 0) record_.transfer(Kind::send_backward, i, 0, block, sent, gradient_[i]);
     }
     if (!kRegular) record_.operation(Kind::backward, i, 0, block, start, end);
+    if (most_delay_ != kWholeBackward) weights<kRegular>(i, block);
+  }
+
+  // After the first part of the backward of `block`: the second one of those that are due.
+  template <bool kRegular>
+  void weights(int i, int64_t block) {
+    const int delay = work_.weight_delay[i];
+    if (delay == kWholeBackward) return;
+    if constexpr (kRegular) {
+      free_[i] += work_.regular.weights[i];
+      return;
+    }
+    const int64_t end = block + 1 == work_.microbatches ? work_.microbatches : block - delay + 1;
+    for (int64_t m = std::max<int64_t>(0, block - delay); m < end; ++m) {
+      const Ticks start = free_[i];
+      free_[i] = start + work_.of(m).weights[i];
+      record_.operation(Kind::weights, i, 0, m, start, free_[i]);
+    }
   }
 
   // Stage i has finished its forward of `block`; before it sends the result, it waits for the gradient of its
@@ -123,7 +145,8 @@ class ClassicPlayer {
   const TimelineWork& work_;
   Record& record_;
   const int P_;
-  const int64_t warm_up_;          // W_0
+  const int64_t warm_up_;  // W_0
+  int most_delay_ = kWholeBackward;
   std::vector<Ticks> free_;        // when a stage is free
   std::vector<Ticks> activation_;  // [i]: when the newest activation for stage i arrived and its link is free
   std::vector<Ticks> gradient_;    // [i + 1]: the same for the newest gradient for stage i

@@ -4,7 +4,8 @@
 // A player (timeline_classic.h, timeline_interleaved.h) divides its schedule into slots such that all inputs
 // of a slot's operations were computed in the slot before, for any durations: no queue, no search for
 // runnable operations. In the regular slots every stage computes and every microbatch has the same durations;
-// they form units of slots_per_unit() (one microbatch, or one group of them) whose pattern repeats.
+// they form units of slots_per_unit() (one microbatch, or one group of them) whose pattern repeats, from
+// first_regular_unit() on.
 #pragma once
 
 #include <algorithm>
@@ -20,6 +21,7 @@ using Ticks = int64_t;
 // By [chunk x stages + stage]; messages without a receiver take 0.
 struct Durations {
   std::vector<Ticks> forward, backward, send_forward, send_backward;
+  std::vector<Ticks> weights;  // of split backwards, whose first part is in `backward`; else 0
 };
 
 struct TimelineWork {
@@ -27,6 +29,7 @@ struct TimelineWork {
   int chunks = 1;
   int64_t microbatches = 1;
   int64_t last_stage_warm_up = 0;
+  std::vector<int> weight_delay;  // by stage, kWholeBackward or more; empty: no backward is split
   P2p p2p = P2p::asynchronous;
   Durations regular;
   Durations last;  // of the last microbatch
@@ -46,7 +49,8 @@ struct Record {
         transfers(work.with_events ? work.stages : 0) {}
 
   void operation(TimelineEvent::Kind kind, int stage, int chunk, int64_t microbatch, Ticks start, Ticks end) {
-    if (kind == TimelineEvent::Kind::backward && microbatch + 1 == work.microbatches) {
+    const bool ends = kind == TimelineEvent::Kind::backward || kind == TimelineEvent::Kind::weights;
+    if (ends && microbatch + 1 == work.microbatches) {
       chunk_end[static_cast<size_t>(chunk) * work.stages + stage] = end;
       last_backward[stage] = start;
     }
@@ -78,9 +82,10 @@ class Cycle {
   // Returns the units since an equal state, or 0. `origin` is the time that the entries of the state are
   // relative to.
   int64_t seen(const std::vector<Ticks>& state, int64_t unit, Ticks origin) {
-    if (state == state_) return unit - unit_;
-    if (state_.empty() || unit - unit_ >= distance_) {
-      if (!state_.empty()) distance_ *= 2;
+    if (any_ && state == state_) return unit - unit_;
+    if (!any_ || unit - unit_ >= distance_) {
+      if (any_) distance_ *= 2;
+      any_ = true;
       state_ = state;
       unit_ = unit;
       origin_ = origin;
@@ -90,6 +95,7 @@ class Cycle {
   Ticks origin() const { return origin_; }
 
  private:
+  bool any_ = false;  // is a state kept?
   std::vector<Ticks> state_;
   int64_t unit_ = 0;
   int64_t distance_ = 1;
@@ -110,6 +116,8 @@ double play_all(Player& player, int64_t microbatches_per_unit, bool with_events)
   const int64_t slots = player.slots_per_unit();
   for (int64_t slot = player.first_slot(); slot < 0; ++slot) player.template play<false>(slot);
   int64_t unit = 0;
+  for (; unit < std::min(units, player.first_regular_unit()); ++unit)
+    for (int64_t i = 0; i < slots; ++i) player.template play<false>(unit * slots + i);
   while (unit < units) {
     if (may_skip) {
       const Ticks origin = player.observe(state);

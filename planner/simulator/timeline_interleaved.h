@@ -32,6 +32,7 @@ class InterleavedPlayer {
   }
 
   // One group of microbatches through all chunks.
+  int64_t first_regular_unit() const { return 0; }
   int64_t slots_per_unit() const { return static_cast<int64_t>(P_) * work_.chunks; }
   int64_t first_slot() const { return -warm_up_; }
   int64_t end_slot() const { return operations_; }

@@ -48,6 +48,7 @@ const std::map<std::string, Read>& keys_of_plans() {
       {"max_stages", count(&S::max_stages, 0)},
       {"may_recompute", flag(&S::may_recompute)},
       {"recompute_parts", flag(&S::recompute_parts)},
+      {"split_backward", flag(&S::split_backward)},
       {"may_interleave", flag(&S::may_interleave)},
       {"may_shard_optimizer", flag(&S::may_shard_optimizer)},
       {"rank_order", word(&S::rank_order, {std::begin(S::kRankOrders), std::end(S::kRankOrders)})},

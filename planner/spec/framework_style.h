@@ -130,6 +130,8 @@ struct FrameworkStyle {
   bool may_recompute = true, may_interleave = true, may_shard_optimizer = true;
   // Whether it has the levels `light` and `mlp`, and several levels in a stage (spec/recompute.h).
   bool recompute_parts = false;
+  // Whether it can compute the gradients of weights later (spec/split_backward.h).
+  bool split_backward = false;
   // How its ranks are numbered: pipeline by pipeline, or stage by stage (Megatron's "tp-dp-pp").
   enum class RankOrder { pipelines, stages };
   static constexpr const char* kRankOrders[] = {"pipelines", "stages"};  // names

@@ -157,6 +157,10 @@ void draw_features(Random& random, Plan& plan, int layers) {
   for (PlanPipeline& pipeline : plan.pipelines)
     for (PlanStage& stage : pipeline.stages)
       if (between(random, 1, 4) <= recomputing) stage.recompute = draw_recompute(random, stage, layers);
+  if (plan.interleave > 1 || plan.zero >= Zero::gradients || between(random, 0, 1) == 0) return;
+  for (PlanPipeline& pipeline : plan.pipelines)
+    for (size_t s = 1; s < pipeline.stages.size(); ++s)
+      pipeline.stages[s].weight_delay = between(random, kWholeBackward, static_cast<int>(s));
 }
 
 }  // namespace

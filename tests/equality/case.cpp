@@ -109,6 +109,17 @@ void draw_recompute(Random& random, Plan& plan, int layers) {
   if (one.recompute == Recompute::none) one.recompute = kTrainedLevels[1 + random() % 3];
 }
 
+// Where the plan can have it: of every other stage, at least of one.
+void draw_weight_delays(Random& random, Plan& plan) {
+  if (plan.interleave > 1 || plan.zero >= Zero::gradients) return;
+  for (PlanPipeline& pipeline : plan.pipelines) {
+    const int stages = static_cast<int>(pipeline.stages.size());
+    for (int s = 0; s < stages; ++s)
+      if (s + 1 == stages || random() % 2)
+        pipeline.stages[static_cast<size_t>(s)].weight_delay = between(random, 0, s);
+  }
+}
+
 // Where any stage can use it.
 void draw_sequence_parallel(Random& random, Plan& plan) {
   plan.sequence_parallel = random() % 2 == 0 && has_tensor_parallelism(plan);
@@ -443,6 +454,12 @@ Case make_case(const CaseOptions& options) {
   draw_sequence_parallel(split_random, plan);
   if (options.sequence_parallel) plan.sequence_parallel = true;
   if (plan.sequence_parallel) features.insert("sequence");
+  Random delay_random(options.seed * 86028157 + static_cast<uint64_t>(options.index));
+  if (delay_random() % 3 == 0) draw_weight_delays(delay_random, plan);
+  for (const PlanPipeline& pipeline : plan.pipelines)
+    for (const PlanStage& stage : pipeline.stages)
+      if (stage.weight_delay != kWholeBackward)
+        features.insert(fmt::format("weight_delay_{}", stage.weight_delay));
   if (plan.zero != Zero::none) features.insert(short_name(plan.zero));
   if (plan.interleave > 1) features.insert(fmt::format("interleave_{}", plan.interleave));
 

@@ -5,12 +5,14 @@
 
 namespace sailor {
 
-enum class TaskKind { forward, backward, wait, sync, update };
-inline constexpr int kTaskKinds = 5;
+enum class TaskKind { forward, backward, wait, sync, update, weights };
+inline constexpr int kTaskKinds = 6;
 
-// `forward`, `backward`, `wait` (for a neighbour's message), `sync` (of gradients), `update`.
+// `forward`, `backward`, `wait` (for a neighbour's message), `sync` (of gradients), `update`, `weights` (the
+// second part of a split backward).
 inline const char* to_string(TaskKind kind) {
-  static constexpr const char* kNames[kTaskKinds] = {"forward", "backward", "wait", "sync", "update"};
+  static constexpr const char* kNames[kTaskKinds] = {"forward", "backward", "wait",
+                                                     "sync",    "update",   "weights"};
   return kNames[static_cast<int>(kind)];
 }
 

@@ -56,11 +56,13 @@ at::Tensor DecoderBlock::forward(const at::Tensor& x, const Batch& batch) {
       added(attention(normed(first, norm1_), batch, tp), norm1_after_, batch, tp, DropoutSite::attention);
   if (!parallel_) {
     const NormedStream second = norm2_.after_adding(first.stream, attended);
-    return second.stream + added(mlp(normed(second, norm2_), tp), norm2_after_, batch, tp, DropoutSite::mlp);
+    return second.stream +
+           added(mlp(normed(second, norm2_), batch, tp), norm2_after_, batch, tp, DropoutSite::mlp);
   }
   const NormedStream second = shared_norm_ ? first : norm2_.after_adding(first.stream, {});
   const OperatorInput into_mlp = normed(second, shared_norm_ ? norm1_ : norm2_);
-  return second.stream + attended + added(mlp(into_mlp, tp), norm2_after_, batch, tp, DropoutSite::mlp);
+  return second.stream + attended +
+         added(mlp(into_mlp, batch, tp), norm2_after_, batch, tp, DropoutSite::mlp);
 }
 
 RecomputedPtr DecoderBlock::again(TensorCall compute) const {
@@ -77,7 +79,8 @@ at::Tensor DecoderBlock::attention(const OperatorInput& x, const Batch& batch,
                                    const TensorParallel& tp) const {
   const int64_t first = batch.past ? batch.past->tokens() : 0;
   const bool at_once = !query_key_norm_.is_there();
-  Heads heads = split_heads(qkv_(x, tp), heads_, kv_heads_, at_once ? rotary_ : RotaryTable(), first);
+  Heads heads =
+      split_heads(qkv_(x, tp, batch.later), heads_, kv_heads_, at_once ? rotary_ : RotaryTable(), first);
   if (!at_once) {
     query_key_norm_.apply(heads.query, heads.key, tp);
     heads.query = rotary_.rotate(heads.query, first);
@@ -87,13 +90,15 @@ at::Tensor DecoderBlock::attention(const OperatorInput& x, const Batch& batch,
     const Heads all = batch.past->extended(layer_, heads);
     return proj_(merge_heads(attend_to_past(all, score_scale_, window_, soft_cap_)), tp);
   }
-  if (batch.documents.empty()) return proj_(merge_heads(attend(heads, score_scale_, window_, soft_cap_)), tp);
-  return proj_(attend_in_documents(heads, batch.documents, score_scale_, window_, soft_cap_), tp);
+  if (batch.documents.empty())
+    return proj_(merge_heads(attend(heads, score_scale_, window_, soft_cap_)), tp, batch.later);
+  return proj_(attend_in_documents(heads, batch.documents, score_scale_, window_, soft_cap_), tp,
+               batch.later);
 }
 
-at::Tensor DecoderBlock::mlp(const OperatorInput& x, const TensorParallel& tp) const {
-  OperatorInput inner = up_(x, tp);
-  if (recompute_ < Recompute::light) return down_(activated(inner, activation_, gated_), tp);
+at::Tensor DecoderBlock::mlp(const OperatorInput& x, const Batch& batch, const TensorParallel& tp) const {
+  OperatorInput inner = up_(x, tp, batch.later);
+  if (recompute_ < Recompute::light) return down_(activated(inner, activation_, gated_), tp, batch.later);
   if (recompute_ >= Recompute::mlp)
     inner.again = again([this, tp, later = x.again, kept = x.again ? at::Tensor() : x.value.detach()] {
       return up_(later ? later->get() : kept, tp);
@@ -103,7 +108,7 @@ at::Tensor DecoderBlock::mlp(const OperatorInput& x, const TensorParallel& tp) c
   return down_({result, again([this, later = inner.again, kept] {
                   return activated(later ? later->get() : kept, activation_, gated_);
                 })},
-               tp);
+               tp, batch.later);
 }
 
 }  // namespace sailor

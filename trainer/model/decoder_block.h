@@ -26,7 +26,7 @@ class DecoderBlock : public Layer {
  private:
   explicit DecoderBlock(ParameterMaker make);
   at::Tensor attention(const OperatorInput& x, const Batch& batch, const TensorParallel& tp) const;
-  at::Tensor mlp(const OperatorInput& x, const TensorParallel& tp) const;
+  at::Tensor mlp(const OperatorInput& x, const Batch& batch, const TensorParallel& tp) const;
   RecomputedPtr again(TensorCall compute) const;
   // The result of a norm of the stream, for a product.
   OperatorInput normed(const NormedStream& both, const NormLayer& norm) const;

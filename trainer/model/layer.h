@@ -19,6 +19,7 @@
 #include "planner/spec/job_spec.h"
 #include "planner/spec/recompute.h"
 #include "trainer/comm/communicator.h"
+#include "trainer/model/later_gradients.h"
 #include "trainer/model/parameter.h"
 #include "trainer/model/recomputed.h"
 
@@ -71,6 +72,7 @@ struct Batch {
   // (tensor_parallel.h); else without tokens.
   TokenGrid split{};
   at::Tensor positions{};         // of the inputs in their documents; undefined: in their sequences
+  LaterGradientsPtr later{};      // takes the gradients of weights; null: a backward computes all
   KeyValueCache* past = nullptr;  // the inputs continue what it has, one sequence each; not for training
 };
 

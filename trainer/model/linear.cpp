@@ -15,15 +15,17 @@ at::Tensor with_adapters(const at::Tensor& result, const LoraLayer& lora, const 
 OutputSplitLinear::OutputSplitLinear(ParameterMaker& make, const std::string& name)
     : weight(make.take(name + ".weight")), bias(make.take_if_listed(name + ".bias")), lora(make, name) {}
 
-at::Tensor OutputSplitLinear::operator()(const OperatorInput& x, const TensorParallel& tp) const {
-  return with_adapters(product_by_outputs(x, weight, bias, tp), lora, x.value, tp);
+at::Tensor OutputSplitLinear::operator()(const OperatorInput& x, const TensorParallel& tp,
+                                         const LaterGradientsPtr& later) const {
+  return with_adapters(product_by_outputs(x, weight, bias, tp, later), lora, x.value, tp);
 }
 
 InputSplitLinear::InputSplitLinear(ParameterMaker& make, const std::string& name)
     : weight(make.take(name + ".weight")), bias(make.take_if_listed(name + ".bias")), lora(make, name) {}
 
-at::Tensor InputSplitLinear::operator()(const OperatorInput& x, const TensorParallel& tp) const {
-  return with_adapters(product_by_inputs(x, weight, bias, tp), lora, x.value, tp);
+at::Tensor InputSplitLinear::operator()(const OperatorInput& x, const TensorParallel& tp,
+                                        const LaterGradientsPtr& later) const {
+  return with_adapters(product_by_inputs(x, weight, bias, tp, later), lora, x.value, tp);
 }
 
 }  // namespace sailor

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "trainer/model/later_gradients.h"
 #include "trainer/model/lora.h"
 #include "trainer/model/parameter_maker.h"
 #include "trainer/model/recomputed.h"
@@ -23,7 +24,8 @@ struct OutputSplitLinear {
 
   // Takes `NAME.weight`, if the family lists it, `NAME.bias`, and adapters.
   OutputSplitLinear(ParameterMaker& make, const std::string& name);
-  at::Tensor operator()(const OperatorInput& x, const TensorParallel& tp) const;
+  at::Tensor operator()(const OperatorInput& x, const TensorParallel& tp,
+                        const LaterGradientsPtr& later = {}) const;
 };
 
 // Row-parallel: this rank's part of [.., inputs] -> replicated [.., hidden], or the share of this rank.
@@ -33,7 +35,8 @@ struct InputSplitLinear {
   LoraLayer lora;
 
   InputSplitLinear(ParameterMaker& make, const std::string& name);
-  at::Tensor operator()(const OperatorInput& x, const TensorParallel& tp) const;
+  at::Tensor operator()(const OperatorInput& x, const TensorParallel& tp,
+                        const LaterGradientsPtr& later = {}) const;
 };
 
 }  // namespace sailor

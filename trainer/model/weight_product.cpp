@@ -36,10 +36,11 @@ at::Tensor defined(const at::Tensor& bias, const at::Tensor& weight) {
 struct WeightProduct : torch::autograd::Function<WeightProduct> {
   static Variable forward(AutogradContext* context, const Variable& x, const Variable& weight,
                           const Variable& bias, bool transposed, const TensorParallel& tp,
-                          const RecomputedPtr& again) {
+                          const RecomputedPtr& again, const LaterGradientsPtr& later) {
     const bool has_bias = bias.numel() > 0;
     context->save_for_backward({weight.requires_grad() && !again ? x : Variable(), weight, bias});
     if (weight.requires_grad() && again) context->saved_data["again"] = packed(again);
+    if (weight.requires_grad() && weight.is_leaf() && later) context->saved_data["later"] = packed(later);
     context->saved_data["for_bias"] = has_bias && bias.requires_grad();
     context->saved_data["transposed"] = transposed;
     context->saved_data["tp"] = tp.packed();
@@ -74,14 +75,33 @@ struct WeightProduct : torch::autograd::Function<WeightProduct> {
     at::Tensor x = saved[0];
     if (const auto again = context->saved_data.find("again"); again != context->saved_data.end())
       x = unpacked(again->second).take();
-    if (x.defined())
-      of_weight = for_weight(transposed ? tp.all(as_rows(x)) : as_rows(x), weight, g, transposed);
+    if (const auto later = context->saved_data.find("later"); later != context->saved_data.end()) {
+      unpacked_later(later->second).add([x, weight, g, transposed, tp] {
+        add_to_gradient(weight, for_weight(in_all(x, transposed, tp), weight, g, transposed));
+      });
+    } else if (x.defined()) {
+      of_weight = for_weight(in_all(x, transposed, tp), weight, g, transposed);
+    }
     return {for_x.view(context->saved_data["sizes"].toIntVector()),
             of_weight,
             for_bias,
             Variable(),
             Variable(),
+            Variable(),
             Variable()};
+  }
+  // Rows of all tokens.
+  static at::Tensor in_all(const at::Tensor& x, bool transposed, const TensorParallel& tp) {
+    return transposed ? tp.all(as_rows(x)) : as_rows(x);
+  }
+  // As autograd does it; not if it is undefined.
+  static void add_to_gradient(const at::Tensor& weight, const at::Tensor& more) {
+    if (!more.defined()) return;
+    at::Tensor& gradient = weight.mutable_grad();
+    if (gradient.defined())
+      gradient.add_(more);
+    else
+      gradient = more;
   }
 
   // Undefined if it was added to the bias's gradient.
@@ -142,13 +162,15 @@ at::Tensor accumulated_gradient(const at::Tensor& weight) {
 }
 
 at::Tensor product_by_outputs(const OperatorInput& x, const at::Tensor& weight, const at::Tensor& bias,
-                              const TensorParallel& tp) {
-  return WeightProduct::apply(x.value, weight, defined(bias, weight), /*transposed=*/true, tp, x.again);
+                              const TensorParallel& tp, const LaterGradientsPtr& later) {
+  return WeightProduct::apply(x.value, weight, defined(bias, weight), /*transposed=*/true, tp, x.again,
+                              later);
 }
 
 at::Tensor product_by_inputs(const OperatorInput& x, const at::Tensor& weight, const at::Tensor& bias,
-                             const TensorParallel& tp) {
-  return WeightProduct::apply(x.value, weight, defined(bias, weight), /*transposed=*/false, tp, x.again);
+                             const TensorParallel& tp, const LaterGradientsPtr& later) {
+  return WeightProduct::apply(x.value, weight, defined(bias, weight), /*transposed=*/false, tp, x.again,
+                              later);
 }
 
 at::Tensor rows_of_table(const at::Tensor& table, const at::Tensor& ids) {

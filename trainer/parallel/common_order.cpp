@@ -17,7 +17,7 @@ int most_microbatches(const Plan& plan) {
 
 std::vector<ScheduleStep> steps_of(const Plan& plan, const RankSlot& slot, int microbatches) {
   return schedule_steps(plan.interleave, slot.stage, num_groups(plan, pipeline_of(plan, slot.pipeline)),
-                        microbatches);
+                        microbatches, stage_of_chunk(plan, slot, 0).weight_delay);
 }
 
 }  // namespace

@@ -22,14 +22,19 @@ ScheduleStep step(ScheduleStep::Kind kind, int index, int chunks, int groups) {
 
 }  // namespace
 
-std::vector<ScheduleStep> schedule_steps(int chunks, int group, int groups, int microbatches) {
+std::vector<ScheduleStep> schedule_steps(int chunks, int group, int groups, int microbatches,
+                                         int weight_delay) {
   using Kind = ScheduleStep::Kind;
   const int ahead = warm_up(chunks, group, groups, microbatches), all = chunks * microbatches;
   std::vector<ScheduleStep> steps;
-  steps.reserve(2 * static_cast<std::size_t>(all));
+  steps.reserve(3 * static_cast<std::size_t>(all));
   for (int i = 0; i < all + ahead; ++i) {
     if (i < all) steps.push_back(step(Kind::forward, i, chunks, groups));
-    if (i >= ahead) steps.push_back(step(Kind::backward, i - ahead, chunks, groups));
+    if (i < ahead) continue;
+    steps.push_back(step(Kind::backward, i - ahead, chunks, groups));
+    if (weight_delay == kWholeBackward) continue;
+    const int last = i - ahead, end = last + 1 == all ? all : last - weight_delay + 1;
+    for (int m = std::max(0, last - weight_delay); m < end; ++m) steps.push_back({Kind::weights, 0, m});
   }
   return steps;
 }

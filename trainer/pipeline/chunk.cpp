@@ -8,11 +8,13 @@
 
 namespace sailor {
 
-Chunk::Chunk(std::vector<Layer*> layers, int first_layer, int model_layers, const StageRecompute& recompute)
+Chunk::Chunk(std::vector<Layer*> layers, int first_layer, int model_layers, const StageRecompute& recompute,
+             bool splits_backward)
     : layers_(std::move(layers)),
       first_layer_(first_layer),
       model_layers_(model_layers),
-      recompute_(recompute) {
+      recompute_(recompute),
+      splits_backward_(splits_backward) {
   for (std::size_t i = 0; i < layers_.size(); ++i)
     layers_[i]->recompute(computed_again(i) ? Recompute::none : level_of(first_layer_ + static_cast<int>(i)));
 }
@@ -27,15 +29,18 @@ at::Tensor Chunk::forward(Flight& flight, const Batch& batch, at::Tensor x, cons
   flight.batch = batch;
   flight.inputs.resize(layers_.size());
   flight.outputs.resize(layers_.size());
+  if (splits_backward_) flight.later.resize(layers_.size());
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     if (x.defined()) x.set_requires_grad(true);
     flight.inputs[i] = x;
     layer_begins(first_layer_ + static_cast<int>(i));
+    if (splits_backward_ && is_block(i)) flight.later[i] = c10::make_intrusive<LaterGradients>();
+    set_later(flight, i);
     if (computed_again(i)) {
       const at::NoGradGuard no_graph;
-      x = layers_[i]->forward(x, batch);
+      x = layers_[i]->forward(x, flight.batch);
     } else {
-      flight.outputs[i] = layers_[i]->forward(x, batch);
+      flight.outputs[i] = layers_[i]->forward(x, flight.batch);
       x = flight.outputs[i].detach();
     }
     layer_ends(first_layer_ + static_cast<int>(i));
@@ -60,6 +65,7 @@ at::Tensor Chunk::backward(Flight& flight, at::Tensor gradient, const LayerCall&
     layer_begins(first_layer_ + static_cast<int>(i));
     at::Tensor input = std::move(flight.inputs[i]);
     at::Tensor output = std::move(flight.outputs[i]);
+    set_later(flight, i);
     if (!output.defined()) output = layers_[i]->forward(input, flight.batch);
     // Without it, nothing in the layer is trained, and nothing before it.
     if (output.requires_grad()) torch::autograd::backward({output}, {gradient});
@@ -68,7 +74,16 @@ at::Tensor Chunk::backward(Flight& flight, at::Tensor gradient, const LayerCall&
     input.reset();
     layer_finished(first_layer_ + static_cast<int>(i));
   }
+  flight.batch = {};
   return gradient;
+}
+
+void Chunk::backward_weights(Flight& flight, const LayerCall& layer_finished) const {
+  for (std::size_t i = layers_.size(); i-- > 0;) {
+    if (flight.later[i]) flight.later[i]->compute();
+    flight.later[i].reset();
+    layer_finished(first_layer_ + static_cast<int>(i));
+  }
 }
 
 }  // namespace sailor

@@ -3,7 +3,8 @@
 // Every layer is a separate graph, whose input is detached from the layer before: so the backward knows when
 // it has finished a layer, whose gradients can then be reduced, and frees its activations. With full
 // recomputation a block only stores its input; its backward recomputes the forward, with the same bits; with
-// less, the block itself knows (model/recomputed.h). One thread per object.
+// less, the block itself knows (model/recomputed.h). A split backward leaves the gradients of blocks' weights
+// to a later call. One thread per object.
 #pragma once
 
 #include <functional>
@@ -21,17 +22,20 @@ class Chunk {
   // Stored data for the backward of one microbatch.
   struct Flight {
     Batch batch;
-    std::vector<at::Tensor> inputs;   // by layer; undefined for the model's first
-    std::vector<at::Tensor> outputs;  // by layer; undefined if recomputed
+    std::vector<at::Tensor> inputs;        // by layer; undefined for the model's first
+    std::vector<at::Tensor> outputs;       // by layer; undefined if recomputed
+    std::vector<LaterGradientsPtr> later;  // by layer; empty if the backward is not split
   };
 
   // `layers` are those from the plan's layer `first_layer` on, of `model_layers` in total; they outlive the
   // object.
-  Chunk(std::vector<Layer*> layers, int first_layer, int model_layers, const StageRecompute& recompute);
+  Chunk(std::vector<Layer*> layers, int first_layer, int model_layers, const StageRecompute& recompute,
+        bool splits_backward = false);
 
   int first_layer() const { return first_layer_; }
   int end_layer() const { return first_layer_ + static_cast<int>(layers_.size()); }
   const StageRecompute& recompute() const { return recompute_; }
+  bool splits_backward() const { return splits_backward_; }
   // Of a layer's index.
   Recompute level_of(int layer) const;
 
@@ -43,11 +47,21 @@ class Chunk {
   at::Tensor evaluate(const Batch& batch, at::Tensor x, const LayerCall& layer_begins,
                       const LayerCall& layer_ends) const;
   // Takes the gradient of forward()'s result; returns that of `x`, or an undefined one. Calls both functions
-  // for each layer, from the last down: before its parameters get gradients, and when these are complete.
+  // for each layer, from the last down: before its parameters get gradients, and when they have those that
+  // are not left for later.
   at::Tensor backward(Flight& flight, at::Tensor gradient, const LayerCall& layer_begins,
                       const LayerCall& layer_finished) const;
+  // The second part of a split backward. Calls the function when a layer's gradients are complete.
+  void backward_weights(Flight& flight, const LayerCall& layer_finished) const;
 
  private:
+  bool is_block(std::size_t i) const {
+    const int layer = first_layer_ + static_cast<int>(i);
+    return layer > 0 && layer + 1 < model_layers_;
+  }
+  void set_later(Flight& flight, std::size_t i) const {
+    if (splits_backward_) flight.batch.later = flight.later[i];
+  }
   bool computed_again(std::size_t i) const {
     return level_of(first_layer_ + static_cast<int>(i)) == Recompute::full;
   }
@@ -56,6 +70,7 @@ class Chunk {
   const int first_layer_;
   const int model_layers_;
   const StageRecompute recompute_;
+  const bool splits_backward_;
 };
 
 }  // namespace sailor

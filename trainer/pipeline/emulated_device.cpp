@@ -47,14 +47,18 @@ double profiled_time_s(const LayerProfile& profile, const PhaseWork& work) {
   double time_s = 0;
   for (int layer = work.first_layer; layer < work.end_layer; ++layer) {
     const LayerTimes& times = nearest.cell->at(static_cast<size_t>(layer));
+    const bool block = layer > 0 && layer + 1 < static_cast<int>(nearest.cell->size());
     switch (work.phase) {
       case Phase::forward:
         time_s += times.forward_s;
         break;
       case Phase::backward:
         time_s += times.backward_s;
-        if (layer > 0 && layer + 1 < static_cast<int>(nearest.cell->size()))
-          time_s += times.again_s(work.recompute.of_block(layer - work.first_block));
+        if (block) time_s += times.again_s(work.recompute.of_block(layer - work.first_block));
+        if (block && work.split) time_s -= times.weight_s;
+        break;
+      case Phase::weights:
+        if (block) time_s += times.weight_s;
         break;
       case Phase::update:
         time_s += times.update_s / work.update_parts;

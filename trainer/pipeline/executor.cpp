@@ -4,10 +4,9 @@
 #include <utility>
 
 namespace sailor {
-namespace {
 
 // A forward or backward of a microbatch, which takes as long as on the emulated device if there is one.
-class PacedPhase {
+class PipelineExecutor::PacedPhase {
  public:
   PacedPhase(Pacer* pacer, PhaseWork work) : pacer_(pacer), work_(work), start_(Pacer::Clock::now()) {}
 
@@ -39,8 +38,6 @@ class PacedPhase {
   PhaseWork work_;
   const Pacer::Clock::time_point start_;
 };
-
-}  // namespace
 
 PipelineExecutor::PipelineExecutor(const GroupPosition& position, const ModelSpec& model,
                                    at::ScalarType dtype, std::vector<Chunk> chunks,
@@ -99,6 +96,7 @@ void PipelineExecutor::warm_up(const Chunk& chunk, const Batch& batch, at::Tenso
   Chunk::Flight flight;
   x = chunk.forward(flight, batch, std::move(x), nothing, nothing);
   chunk.backward(flight, at::zeros_like(x), nothing, layer_finished);
+  if (chunk.splits_backward()) chunk.backward_weights(flight, layer_finished);
 }
 
 PipelineResult PipelineExecutor::run(const PipelineWork& work) {
@@ -106,10 +104,16 @@ PipelineResult PipelineExecutor::run(const PipelineWork& work) {
   if (!steps_.empty()) ask_for_message(work, steps_.front());
   for (std::size_t i = 0; i < steps_.size(); ++i) {
     if (i + 1 < steps_.size()) ask_for_message(work, steps_[i + 1]);
-    if (steps_[i].kind == ScheduleStep::Kind::forward) {
-      forward(work, steps_[i]);
-    } else {
-      backward(work, steps_[i]);
+    switch (steps_[i].kind) {
+      case ScheduleStep::Kind::forward:
+        forward(work, steps_[i]);
+        break;
+      case ScheduleStep::Kind::backward:
+        backward(work, steps_[i]);
+        break;
+      case ScheduleStep::Kind::weights:
+        backward_weights(work, steps_[i]);
+        break;
     }
   }
   recorder_.timed(TaskKind::wait, -1, [&] {
@@ -120,6 +124,7 @@ PipelineResult PipelineExecutor::run(const PipelineWork& work) {
 }
 
 void PipelineExecutor::ask_for_message(const PipelineWork& work, const ScheduleStep& step) {
+  if (step.kind == ScheduleStep::Kind::weights) return;
   const bool forward = step.kind == ScheduleStep::Kind::forward;
   if (forward ? first(step.chunk) : last(step.chunk)) return;
   StageLink& from = forward ? *previous_ : *next_;
@@ -184,33 +189,52 @@ void PipelineExecutor::backward(const PipelineWork& work, const ScheduleStep& st
   } else {
     gradient = take_message(step.microbatch);
   }
-  const bool last_microbatch = step.microbatch + 1 == work.microbatches;
-  recorder_.timed(TaskKind::backward, step.microbatch, [&] {
-    PacedPhase paced(pacer_, phase_work(Phase::backward, chunk, work.sequences(step.microbatch)));
+  timed_backward(work, step, Phase::backward, [&](PacedPhase& paced, const LayerCall& finished) {
+    gradient = chunk.backward(
+        flights.front(), std::move(gradient),
+        [&](int layer) { paced.waits([&] { work.layer_begins(layer); }); }, finished);
+  });
+  if (chunk.splits_backward()) pending_.push_back(std::move(flights.front()));
+  flights.pop_front();
+  --in_flight_;
+  if (!first(step.chunk)) send(*previous_, gradient, work.sequences(step.microbatch));
+}
+
+void PipelineExecutor::backward_weights(const PipelineWork& work, const ScheduleStep& step) {
+  const Chunk& chunk = chunks_[static_cast<std::size_t>(step.chunk)];
+  timed_backward(work, step, Phase::weights, [&](PacedPhase&, const LayerCall& finished) {
+    chunk.backward_weights(pending_.front(), finished);
+  });
+  pending_.pop_front();
+}
+
+void PipelineExecutor::timed_backward(const PipelineWork& work, const ScheduleStep& step, Phase phase,
+                                      const std::function<void(PacedPhase&, const LayerCall&)>& compute) {
+  const Chunk& chunk = chunks_[static_cast<std::size_t>(step.chunk)];
+  // Of a split backward the first part completes nothing.
+  const bool completes = phase == Phase::weights || !chunk.splits_backward();
+  const bool last_microbatch = completes && step.microbatch + 1 == work.microbatches;
+  const TaskKind kind = phase == Phase::weights ? TaskKind::weights : TaskKind::backward;
+  recorder_.timed(kind, step.microbatch, [&] {
+    PacedPhase paced(pacer_, phase_work(phase, chunk, work.sequences(step.microbatch)));
     // The sums of an emulated device must not begin before it is that far.
     const auto finished = [&](int layer) {
       paced.computed_from(layer);
       paced.waits([&] { work.layer_finished(layer, last_microbatch); });
     };
     std::vector<int> finished_layers;  // on an emulated device, after the whole backward if there is memory
-    gradient = chunk.backward(
-        flights.front(), std::move(gradient),
-        [&](int layer) { paced.waits([&] { work.layer_begins(layer); }); },
-        [&](int layer) {
-          if (pacer_ && !work.sums_every_microbatch && last_microbatch) {
-            finished_layers.push_back(layer);
-          } else if (pacer_ && !work.sums_every_microbatch) {
-            work.layer_finished(layer, last_microbatch);
-          } else {
-            finished(layer);
-          }
-        });
+    compute(paced, [&](int layer) {
+      if (pacer_ && !work.sums_every_microbatch && last_microbatch) {
+        finished_layers.push_back(layer);
+      } else if (pacer_ && !work.sums_every_microbatch) {
+        work.layer_finished(layer, last_microbatch);
+      } else {
+        finished(layer);
+      }
+    });
     for (const int layer : finished_layers) finished(layer);
     paced.computed();
   });
-  flights.pop_front();
-  --in_flight_;
-  if (!first(step.chunk)) send(*previous_, gradient, work.sequences(step.microbatch));
 }
 
 double PipelineExecutor::evaluate(const PipelineWork& work) {
@@ -218,7 +242,7 @@ double PipelineExecutor::evaluate(const PipelineWork& work) {
   const std::size_t most_sends = static_cast<std::size_t>(std::max(4, position_.groups));
   PipelineResult evaluated;
   for (const ScheduleStep& step : steps_) {
-    if (step.kind == ScheduleStep::Kind::backward || work.sequences(step.microbatch) == 0) continue;
+    if (step.kind != ScheduleStep::Kind::forward || work.sequences(step.microbatch) == 0) continue;
     at::Tensor x;
     if (!first(step.chunk)) {
       ask_for_message(work, step);
@@ -243,6 +267,7 @@ void PipelineExecutor::drop() {
   asked_for_.clear();
   on_their_way_.clear();
   flights_.clear();
+  pending_.clear();
   result_ = {};
 }
 
@@ -255,7 +280,8 @@ PhaseWork PipelineExecutor::phase_work(Phase phase, const Chunk& chunk, int sequ
           .shape = position_.shape,
           .sequences = sequences,
           .recompute = chunk.recompute(),
-          .first_block = std::max(chunk.first_layer(), 1)};
+          .first_block = std::max(chunk.first_layer(), 1),
+          .split = chunk.splits_backward()};
 }
 
 }  // namespace sailor

@@ -55,7 +55,7 @@ struct PipelineWork {
   int64_t global_targets = 0;                     // of the global batch that count in the loss
   double loss_scale = 1;                          // factor on the loss in the backward
   LayerCall layer_begins;                         // a layer's backward
-  std::function<void(int, bool)> layer_finished;  // its end; true: of the last microbatch
+  std::function<void(int, bool)> layer_finished;  // its end; true: of the last microbatch, and complete
   bool sums_every_microbatch = false;             // else gradients are summed after the last one alone
   bool gathers_every_microbatch = false;          // the values of parameters
 };
@@ -88,6 +88,8 @@ class PipelineExecutor {
   void drop();
 
  private:
+  class PacedPhase;
+
   bool first(int chunk) const { return position_.group == 0 && chunk == 0; }
   bool last(int chunk) const;
   void ask_for_message(const PipelineWork& work, const ScheduleStep& step);
@@ -97,6 +99,10 @@ class PipelineExecutor {
   Batch load(const PipelineWork& work, const ScheduleStep& step) const;
   void forward(const PipelineWork& work, const ScheduleStep& step);
   void backward(const PipelineWork& work, const ScheduleStep& step);
+  void backward_weights(const PipelineWork& work, const ScheduleStep& step);
+  // Calls it with what it has to call for each layer that it is done with.
+  void timed_backward(const PipelineWork& work, const ScheduleStep& step, Phase phase,
+                      const std::function<void(PacedPhase&, const LayerCall&)>& compute);
   PhaseWork phase_work(Phase phase, const Chunk& chunk, int sequences) const;
 
   const GroupPosition position_;
@@ -113,6 +119,7 @@ class PipelineExecutor {
   // The iteration in progress.
   PipelineResult result_;
   std::vector<std::deque<Chunk::Flight>> flights_;  // by chunk, oldest microbatch first
+  std::deque<Chunk::Flight> pending_;               // between the parts of split backwards
   int in_flight_ = 0;
   std::deque<PendingReceive> asked_for_;  // in the order of the steps
   std::deque<PendingSend> on_their_way_;

@@ -10,11 +10,12 @@
 
 namespace sailor {
 
-enum class Phase { forward, backward, update };
+enum class Phase { forward, backward, weights, update };
 
 // A computation: `sequences` sequences (0 for update) through layers [first_layer, end_layer) by a replica.
-// `recompute`: what the backward computed again, of blocks from the layer `first_block` on. An update covers
-// one of `update_parts` parts; other ranks do the others (ZeRO-1).
+// `recompute`: what the backward computed again, of blocks from the layer `first_block` on.
+// `split`: it was the first part of a split backward, of which `weights` is the second. An update covers one
+// of `update_parts` parts; other ranks do the others (ZeRO-1).
 struct PhaseWork {
   Phase phase = Phase::forward;
   int pipeline = 0;
@@ -25,6 +26,7 @@ struct PhaseWork {
   int sequences = 0;
   StageRecompute recompute{};
   int first_block = 1;
+  bool split = false;
   int update_parts = 1;
   double waited_s = 0;  // for other replicas, while it was under way (ZeRO-2, ZeRO-3)
 };

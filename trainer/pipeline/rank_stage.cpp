@@ -102,7 +102,8 @@ void RankStage::build(const JobSpec& job, const Plan& plan, const RankLayout& la
       layers.push_back(source.build(i));
       of_chunk.push_back(layers.back().get());
     }
-    chunks.emplace_back(of_chunk, stages[s].first_layer, job.model.num_all_layers(), stages[s].recompute);
+    chunks.emplace_back(of_chunk, stages[s].first_layer, job.model.num_all_layers(), stages[s].recompute,
+                        stages[s].weight_delay != kWholeBackward);
   }
 }
 

@@ -631,7 +631,7 @@ struct RankTrainer::Impl {
     if (statistics && std::isfinite(result.grad_norm)) add_statistics(result);
     recorder.finish();
     result.forward_s = recorder.total_s(TaskKind::forward);
-    result.backward_s = recorder.total_s(TaskKind::backward);
+    result.backward_s = recorder.total_s(TaskKind::backward) + recorder.total_s(TaskKind::weights);
     result.wait_s = recorder.total_s(TaskKind::wait);
     result.gradient_sync_s = recorder.total_s(TaskKind::sync);
     result.update_s = recorder.total_s(TaskKind::update);

@@ -18,6 +18,8 @@ std::string name_of(const TracedTask& task) {
       return fmt::format("F{}", task.microbatch);
     case TaskKind::backward:
       return fmt::format("B{}", task.microbatch);
+    case TaskKind::weights:
+      return fmt::format("W{}", task.microbatch);
     default:
       return fmt::format("{} {}", to_string(task.kind), task.microbatch);
   }

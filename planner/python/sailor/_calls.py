@@ -32,7 +32,7 @@ class Options(TypedDict, total=False):
     trainer: Optional[str]  # what will run the plan: sailor, torchrun, accelerate, deepspeed, megatron-core or torchtitan
     search_space: Optional[str]  # full or paper
     cost_model: Optional[str]  # native or published
-    allow: Union[Sequence[str], str, None]  # unlike-cuts, unlike-shares, recompute, zero1, interleave; or all; or none
+    allow: Union[Sequence[str], str, None]  # names of features of plans, as of --allow; or all; or none
     time_limit: Optional[float]  # seconds, of a search
     effort: Optional[float]  # factor on the search effort
     config: Optional[PathLike]  # site config

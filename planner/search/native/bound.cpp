@@ -374,6 +374,7 @@ class Cells {
             most,
             cell.zero,
             offered_.contains(PlanFeature::recompute),
+            offered_.contains(PlanFeature::split_backward),
             cases_[static_cast<size_t>(cell.zones)].zones};
   }
   PriceTable& table(const Cell& cell) {

@@ -274,10 +274,12 @@ ClassTimes times_of(const Space& space, const PlanTemplate& of, const TemplateCl
     layer = stage.end_layer;
   }
   ClassTimes out;
-  for (const double group_s : by_group) {
-    out.slowest_s = std::max(out.slowest_s, group_s);
-    out.all_s += group_s;
-  }
+  const size_t slowest = static_cast<size_t>(std::ranges::max_element(by_group) - by_group.begin());
+  out.slowest_s = by_group[slowest];
+  for (size_t g = 0; g < groups; ++g)
+    if (g != slowest)
+      out.others_s +=
+          by_group[g] * (of.interleave > 1 ? 1 : space.ramp_part(pipelines.stages[g].option, of.microbatch));
   return out;
 }
 
@@ -309,12 +311,12 @@ bool share_batch(const Space& space, PlanTemplate& of) {
   for (const TemplateClass& pipelines : of.classes) {
     times.push_back(times_of(space, of, pipelines));
     times.back().slowest_s *= static_cast<double>(round);
-    times.back().all_s *= static_cast<double>(round);
+    times.back().others_s *= static_cast<double>(round);
     high_s = std::max(high_s, times.back().pipeline_s(static_cast<double>(total), 1));
   }
   const auto rounds_of = [&](size_t c, double most_s) {
     const ClassTimes& t = times[c];
-    const double rounds = (most_s - (t.all_s - t.slowest_s) / of.interleave) / std::max(t.slowest_s, 1e-12);
+    const double rounds = (most_s - t.others_s / of.interleave) / std::max(t.slowest_s, 1e-12);
     return std::clamp<int64_t>(static_cast<int64_t>(rounds * (1 + 1e-12)), 1, total);
   };
   const auto taken = [&](double most_s) {

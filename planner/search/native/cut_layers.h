@@ -24,10 +24,10 @@ bool shorten(Scorer& scorer, PlanTemplate& of, size_t pipeline_class);
 // Times of a class of pipelines without messages and gradient reduction.
 struct ClassTimes {
   double slowest_s = 0;  // group of GPUs, one microbatch
-  double all_s = 0;      // the sum of all groups, one microbatch
+  double others_s = 0;   // the sum of what all others add (Space::ramp_part())
   bool operator==(const ClassTimes&) const = default;
   double pipeline_s(double microbatches, int interleave) const {
-    return microbatches * slowest_s + (all_s - slowest_s) / interleave;
+    return microbatches * slowest_s + others_s / interleave;
   }
 };
 ClassTimes times_of(const Space& space, const PlanTemplate& of, const TemplateClass& pipelines);

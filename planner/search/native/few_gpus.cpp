@@ -128,8 +128,8 @@ class FewGpus {
   // Of pipelines with the same GPUs.
   std::vector<Lane> fastest(std::vector<Lane>& lanes) const {
     std::stable_sort(lanes.begin(), lanes.end(), [](const Lane& a, const Lane& b) {
-      return std::tie(a.used, a.times.slowest_s, a.times.all_s) <
-             std::tie(b.used, b.times.slowest_s, b.times.all_s);
+      return std::tie(a.used, a.times.slowest_s, a.times.others_s) <
+             std::tie(b.used, b.times.slowest_s, b.times.others_s);
     });
     std::vector<Lane> out;
     for (Lane& lane : lanes) {
@@ -152,7 +152,7 @@ class FewGpus {
           for (int others = room_for(lanes[b].used, taken); others > 0; --others) {
             // By t a pipeline has done (t - fill) / slowest stage microbatches.
             const double rate = count / x.slowest_s + others / y.slowest_s;
-            const double fill = count * (x.all_s / x.slowest_s - 1) + others * (y.all_s / y.slowest_s - 1);
+            const double fill = count * x.others_s / x.slowest_s + others * y.others_s / y.slowest_s;
             out.push_back({(microbatches + fill) / rate, {a, b}, {count, others}});
           }
         }

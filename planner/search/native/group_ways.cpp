@@ -26,12 +26,18 @@ int most(int high, const Fits& fits) {
 }
 
 LayerNeeds least_of(const LayerNeeds& a, const LayerNeeds& b) {
-  return {std::min(a.forward_s, b.forward_s), std::min(a.backward_s, b.backward_s),
-          std::min(a.sums_s, b.sums_s), std::min(a.near_sums_s, b.near_sums_s),
+  // The least both of the backward and of its first part.
+  const double backward_s = std::min(a.backward_s, b.backward_s),
+               first_s = std::min(a.backward_s - a.weight_s, b.backward_s - b.weight_s);
+  return {std::min(a.forward_s, b.forward_s),
+          backward_s,
+          backward_s < kNever ? backward_s - first_s : 0,
+          std::min(a.sums_s, b.sums_s),
+          std::min(a.near_sums_s, b.near_sums_s),
           std::min(a.after_s, b.after_s)};
 }
 
-constexpr LayerNeeds kNoWay{kNever, kNever, kNever, kNever, kNever};
+constexpr LayerNeeds kNoWay{kNever, kNever, 0, kNever, kNever, kNever};
 
 // Of the time of full recomputation.
 constexpr double kShortRange = 0.2;
@@ -129,6 +135,9 @@ GroupWays::GroupWays(const Space& space, IterationModel& model, const ZoneRates&
     add_pool(pool, number->second);
   }
   mesh = space.context.framework.sums == FrameworkStyle::Sums::mesh;
+  split = question.split_backward && std::ranges::any_of(ways, [&](const GroupWay& way) {
+            return space.times(way.option, question.microbatch).weights(0, space.layers()) > 0;
+          });
   find_sum_rates(rates);
   find_needs(rates);
   find_messages(rates);
@@ -297,7 +306,9 @@ void GroupWays::find_needs(const ZoneRates& rates) {
                                               : 0;
       const LayerNeeds of{times.forward(layer, layer + 1),
                           times.backward(Recompute::none, layer, layer + 1) + again_s,
-                          phases * gradient_bytes[kind] * alone_s_per_byte, phases * sum_s,
+                          split ? times.weights(layer, layer + 1) : 0,
+                          phases * gradient_bytes[kind] * alone_s_per_byte,
+                          phases * sum_s,
                           (times.update_s[l + 1] - times.update_s[l]) / shards + gathered * sum_s};
       way.model_s += of.both_s();
       if (!holds[kind]) return;
@@ -306,10 +317,11 @@ void GroupWays::find_needs(const ZoneRates& rates) {
     });
     for (const LayerKind kind : kLayerKinds) fastest[kind] = least_of(fastest[kind], way.needs[kind]);
   }
-  if (mesh) last_sum_s = first_sum_s;  // all wait for it
+  // All wait for it; unless the first group may end before the others.
+  if (mesh && !split) last_sum_s = first_sum_s;
   if (question_.replicas > 1) first_after_s = first_sum_s + fastest[kFirst].after_s;
   forward_s = fastest[kFirst].forward_s + blocks() * fastest[kBlock].forward_s + fastest[kLast].forward_s;
-  path_s = fastest[kFirst].both_s() + blocks() * fastest[kBlock].both_s() + fastest[kLast].both_s();
+  path_s = fastest[kFirst].trip_s() + blocks() * fastest[kBlock].trip_s() + fastest[kLast].trip_s();
   for (const double layer_charge : least_charge) charge += layer_charge;
 }
 

@@ -47,15 +47,19 @@ inline constexpr LayerKind kLayerKinds[] = {kFirst, kBlock, kLast};
 // Needs of layers: per microbatch, and per iteration.
 struct LayerNeeds {
   double forward_s = 0, backward_s = 0;
-  double sums_s = 0;  // gradient reduction: data that a replica sends itself
+  double weight_s = 0;  // of the backward: what one that is split may leave for later; at most
+  double sums_s = 0;    // gradient reduction: data that a replica sends itself
   double near_sums_s =
       0;  // including data that the replicas on its node send over the same cards, some of them earlier
   double after_s = 0;  // optimizer and gathering of weights
 
   double both_s() const { return forward_s + backward_s; }
+  // There and back.
+  double trip_s() const { return both_s() - weight_s; }
   void add(const LayerNeeds& of, double times) {
     forward_s += times * of.forward_s;
     backward_s += times * of.backward_s;
+    weight_s += times * of.weight_s;
     sums_s += times * of.sums_s;
     near_sums_s += times * of.near_sums_s;
     after_s += times * of.after_s;
@@ -101,6 +105,7 @@ class GroupWays {
     int most_replicas = 1;        // maximum number of replicas
     Zero zero = Zero::none;       // or less, if that needs less memory
     bool recompute = false;       // may stages recompute?
+    bool split_backward = false;  // may they split their backward?
     std::set<std::string> zones;  // zones of usable GPUs
   };
   // Keeps references.
@@ -139,6 +144,7 @@ class GroupWays {
   // follows the end of the first group.
   double first_sum_s = 0, last_sum_s = 0, first_after_s = 0;
   bool mesh = false;         // are gradients reduced over a mesh?
+  bool split = false;        // may backwards be split?
   double message_bytes = 0;  // between stages; lower bound
   double phases = 2;         // of gradient reduction
   double gathered = 0;       // gathered weight bytes per gradient byte

@@ -62,6 +62,8 @@ struct Effort {
   // All parts of the search included; on slower machines the time limit ends them.
   double steps_per_s = 1e8;
   double from_previous = 0.25;  // part of the effort that replanning adds
+  double split = 0.15;          // and the search for split backwards, from this many plans
+  size_t split_from = 24;
   // Parts of it, of the search of savings: near other plans, and for other frameworks.
   double from_others = 0.1, uniform_saving = 0.5;
   FewGpusOptions few_split{.sequences = 0.3, .pairs = 0.5};
@@ -85,6 +87,7 @@ PlanFeatures offered(const PlanOptions& options, const PlanningContext& context)
   }
   if (framework.sequence_parallel) out.erase(PlanFeature::sequence_parallel);
   if (!framework.may_recompute) out.erase(PlanFeature::recompute);
+  if (!framework.split_backward) out.erase(PlanFeature::split_backward);
   if (!framework.may_interleave) out.erase(PlanFeature::interleave);
   if (!framework.may_shard_optimizer) out.erase(PlanFeature::zero1);
   if (framework.uniform_plans || !framework.may_shard_optimizer) out.erase(PlanFeature::zero2);
@@ -137,6 +140,7 @@ class NativeSearch {
     } else if (!space_.options.empty()) {
       start_from_previous();
       if (extent_ != Extent::previous) start_from_nothing();
+      if (offered_.contains(PlanFeature::split_backward)) split_backwards();
     }
     finish();
     return std::move(result_);
@@ -212,11 +216,28 @@ class NativeSearch {
     anneal_and_climb();
   }
 
-  // The best of both searches.
+  // Near the best plans without: so that those with split backwards are no worse.
+  void split_backwards() {
+    split_space_.emplace(context_, resources_, space_.split, true);
+    Scorer& scorer =
+        split_.emplace(*split_space_, goal_of(context_.job),
+                       static_cast<int64_t>(effort_.split * static_cast<double>(steps())), deadline_);
+    if (scorer_.recomputes_as_needed()) scorer.recompute_as_needed();
+    for (const auto& [value, of] : ranked(effort_.split_from)) scorer.score(of);
+    for (auto& [value, of] : scorer.ranked(3)) climb(scorer, offered_, of, value);
+    std::mt19937_64 random(1);
+    for (auto& [value, of] : scorer.ranked(1)) {
+      auto [reached, at] = anneal(scorer, offered_, of, value, scorer.most_steps(), random, {});
+      climb(scorer, offered_, at, reached);
+    }
+  }
+
+  // The best of all these searches.
   std::vector<std::pair<double, PlanTemplate>> ranked(size_t most) const {
     std::vector<std::pair<double, PlanTemplate>> out = scorer_.ranked(most);
-    if (!previous_) return out;
-    for (auto& entry : previous_->ranked(most)) out.push_back(std::move(entry));
+    for (const std::optional<Scorer>* other : {&previous_, &split_})
+      if (*other)
+        for (auto& entry : (*other)->ranked(most)) out.push_back(std::move(entry));
     std::stable_sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
     out.resize(std::min(out.size(), most));
     return out;
@@ -341,6 +362,8 @@ class NativeSearch {
   const Space space_;
   Scorer scorer_;
   std::optional<Scorer> previous_;  // of the search from previous plans
+  std::optional<Space> split_space_;
+  std::optional<Scorer> split_;  // of that with split backwards
 };
 
 // The nodes that a plan uses.

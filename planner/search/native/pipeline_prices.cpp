@@ -35,6 +35,7 @@ double PipelinePrices::least(double s, int microbatches, bool interleave, const 
   gpus_.assign(prices.size(), 0);
   weights_ = weights;
   trip_price_ = weights.trips * weights.typical / (s_ * ways_.gpus());
+  split_ = ways_.split && !interleave;
   if (interleave) return interleaved(prices);
   double least_price = 0;
   if (weights.waits > 0) {
@@ -48,6 +49,13 @@ double PipelinePrices::least(double s, int microbatches, bool interleave, const 
 
 bool PipelinePrices::in_time(const LayerNeeds& of, const LayerNeeds& before, double late) const {
   const double all_s = m_ * of.both_s();
+  const bool by_sums =
+      before.forward_s + m_ * of.forward_s + late * of.backward_s + of.sums_s + of.after_s <= s_ &&
+      ways_.forward_s + of.near_sums_s + of.after_s <= s_;
+  if (split_) {
+    const double sum_s = before.forward_s > 0 ? ways_.last_sum_s : ways_.first_sum_s;
+    return before.forward_s + all_s + (several_ ? sum_s : 0) + of.after_s <= s_ && (!several_ || by_sums);
+  }
   if (!several_) return before.both_s() + all_s <= s_ && before.forward_s + all_s + of.after_s <= s_;
   // Over a mesh all step together, after the first layer's sums.
   const double end_s = before.both_s() + all_s;
@@ -55,8 +63,7 @@ bool PipelinePrices::in_time(const LayerNeeds& of, const LayerNeeds& before, dou
           ? end_s + ways_.first_sum_s + of.after_s > s_
           : end_s + ways_.first_after_s > s_ || before.forward_s + all_s + ways_.last_sum_s + of.after_s > s_)
     return false;
-  return before.forward_s + m_ * of.forward_s + late * of.backward_s + of.sums_s + of.after_s <= s_ &&
-         ways_.forward_s + of.near_sums_s + of.after_s <= s_;
+  return by_sums;
 }
 
 bool PipelinePrices::in_time(const GroupWay& way, int first, int end) const {
@@ -99,7 +106,8 @@ double PipelinePrices::classic(const std::vector<double>& prices, double least_p
       if (end == layers) needs.add(way.needs[kLast], 1);
       for (int first = end - 1; first >= in_time_from; --first) {
         if (first < layers - 1) needs.add(way.needs[first == 0 ? kFirst : kBlock], 1);
-        const double waits = price + waiting(needs, price, least_price * needs.both_s()),
+        const double waits = price +
+                             waiting(needs, price, least_price * (split_ ? needs.forward_s : needs.both_s())),
                      less = weights_.waits * price * needs.forward_s / s_;
         const double trips = trip(way, needs, first == 0, end == layers);
         const double base = waits + trips;
@@ -145,7 +153,9 @@ bool PipelinePrices::has_room(int way, int first, int end, int flight) const {
 
 double PipelinePrices::waiting(const LayerNeeds& needs, double price, double others) const {
   if (weights_.waits == 0) return 0;
-  const double after_s = ways_.mesh ? ways_.first_sum_s + needs.after_s : ways_.first_after_s;
+  const double after_s = split_       ? ways_.last_sum_s + needs.after_s
+                         : ways_.mesh ? ways_.first_sum_s + needs.after_s
+                                      : ways_.first_after_s;
   const double own_s = (m_ - 1) * needs.both_s() + (several_ ? after_s : 0);
   return weights_.waits * (price * (own_s / s_ - 1) + others / s_);
 }
@@ -154,13 +164,14 @@ double PipelinePrices::trip(const GroupWay& way, const LayerNeeds& needs, bool f
   if (weights_.trips == 0) return 0;
   if (m_ < weights_.typical) return trip_price_ * (way.far_trip_s - 2 * way.end_trip_s);
   const double messages_s = (last ? 0 : way.near_trip_s) + way.far_trip_s - (first + last) * way.end_trip_s;
-  return trip_price_ * (needs.both_s() + messages_s);
+  return trip_price_ * ((split_ ? needs.trip_s() : needs.both_s()) + messages_s);
 }
 
 double PipelinePrices::all_trips(const LayerNeeds& first, int most_groups, bool exactly) const {
   if (weights_.trips == 0 || m_ < weights_.typical) return 0;
   const int rounds = (m_ - 1) / most_groups, others = (m_ - 1) % most_groups;
-  const double others_s = exactly ? others * (rounds > 0 ? first.both_s() : first.backward_s) : 0;
+  const double later_s = split_ ? first.weight_s : 0;
+  const double others_s = exactly ? others * ((rounds > 0 ? first.both_s() : first.backward_s) - later_s) : 0;
   return trip_price_ * (others_s - s_) / (1 + rounds);
 }
 

@@ -28,6 +28,11 @@
 //                                     with fewer microbatches than `typical` are not asked to keep it, and
 //                                     their runs are taken off the others'.
 //
+// With split backwards only the first part of a backward is on a microbatch's way back, and a group may
+// compute the second parts while others do that. So in the first two lines `before` is the forward of the
+// groups before, whose own sums need not follow (those of any layer do); in the third line, and in the
+// others, F is what is on the way back, and for `waits` the forward alone.
+//
 // Of P interleaved groups the one with q behind it waits for a layer of each before it, and its sums come
 // after all but P of its backwards. Of the layers of its last chunk min(2 q + 1, P) microbatches are in
 // flight, of those of others P. P divides m. On average a group waits for a block of those before it at their
@@ -109,6 +114,7 @@ class PipelinePrices {
   double s_ = 0;
   LimitWeights weights_;
   int m_ = 0;
+  bool split_ = false;         // may backwards be split?
   double trip_price_ = 0;      // per second of a microbatch's way there and back
   int most_ = 0;               // number of groups that are distinguished
   std::vector<double> price_;  // of the layers from each one on, by number of groups

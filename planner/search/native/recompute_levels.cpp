@@ -135,7 +135,7 @@ class GpuGroup {
       return model_.missing_bytes(
           {stage.kind, stage.first_layer, stage.end_layer, at(mix, group_),
            in_flight(static_cast<int>(group_), static_cast<int>(groups_), microbatches_), of_.microbatch,
-           microbatches_ > 1, replicas, of_.zero});
+           microbatches_ > 1, replicas, of_.zero, false, std::min(stage.weight_delay, microbatches_ - 1)});
     }
     for (size_t i = group_; i < stages_.size(); i += groups_) stages_[i].recompute = at(mix, i);
     return model_.missing_bytes(stages_, static_cast<int>(group_),
@@ -182,7 +182,7 @@ void recompute_least(const Space& space, IterationModel& model, PlanTemplate& of
     const int layer = stages.empty() ? 0 : stages.back().end_layer;
     if (stage.end_layer <= layer) return;  // no plan
     const int kind = space.options[static_cast<size_t>(stage.option)].kind;
-    stages.push_back({kind, layer, stage.end_layer, stage.recompute, -1});
+    stages.push_back({kind, layer, stage.end_layer, stage.recompute, -1, stage.weight_delay});
   }
   const auto microbatches =
       static_cast<int>((pipelines.microbatches + pipelines.pipelines - 1) / pipelines.pipelines);

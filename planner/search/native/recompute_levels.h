@@ -19,7 +19,7 @@ std::vector<Recompute> lower_hull(const OfLevel& again_s, const OfLevel& kept_by
 std::vector<Recompute> worthwhile_levels(const Space& space, int option, int microbatch);
 
 // Sets the stages of a class to the fastest mixtures of two levels with which their GPUs have enough memory;
-// where there are none, it changes nothing. The class has its microbatches.
+// where there are none, it changes nothing. The class has its microbatches, and stages may delay weights.
 void recompute_least(const Space& space, IterationModel& model, PlanTemplate& of, size_t pipeline_class);
 
 }  // namespace sailor::native

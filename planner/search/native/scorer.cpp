@@ -5,6 +5,7 @@
 #include <set>
 
 #include "planner/search/native/recompute_levels.h"
+#include "planner/search/native/weight_delays.h"
 
 namespace sailor::native {
 namespace {
@@ -35,6 +36,8 @@ bool has_rounds_in_one_order(const PlanTemplate& of) {
   });
 }
 
+constexpr double kNearBest = 1.1;  // other ways to settle a template may make it the best
+
 // Further from the limits than any value within them.
 constexpr double kBeyond = 1e15, kBeyondMemory = 1e30;
 
@@ -44,10 +47,43 @@ Scorer::Scorer(const Space& space, const Goal& goal, int64_t steps, Deadline& de
     : space_(space), goal_(goal), most_steps_(steps), deadline_(deadline), model_(space.kinds) {}
 
 double Scorer::score(const PlanTemplate& given, double most) {
-  if (!recomputes_as_needed_) return score_as_it_is(given, most);
+  if (!recomputes_as_needed_ && !space_.split_backward) return score_as_it_is(given, most);
   PlanTemplate of = given;
-  for (size_t c = 0; c < of.classes.size(); ++c) recompute_least(space_, model_, of, c);
-  return score_as_it_is(of, most);
+  undo_delays(of);
+  settle_recomputation(of);
+  return space_.split_backward ? score_split(of, most) : score_as_it_is(of, most);
+}
+
+void Scorer::settle_recomputation(PlanTemplate& of) {
+  for (size_t c = 0; c < of.classes.size() && recomputes_as_needed_; ++c)
+    recompute_least(space_, model_, of, c);
+}
+
+Delays Scorer::settle_delays(PlanTemplate& of) {
+  Delays all;
+  for (size_t c = 0; c < of.classes.size(); ++c) {
+    const Delays delays = delay_weights(space_, model_, of, c);
+    all.any = all.any || delays.any;
+    all.limited = all.limited || delays.limited;
+  }
+  return all;
+}
+
+double Scorer::score_split(const PlanTemplate& whole, double most) {
+  PlanTemplate of = whole;
+  const Delays delays = settle_delays(of);
+  double value = score_as_it_is(of, most);
+  if (!delays.any && !delays.limited) return value;
+  if (value > kNearBest * best_) return value;
+  // Of whole backwards more of the gradient sums is overlapped.
+  if (delays.any && of.pipelines() > 1) value = std::min(value, score_as_it_is(whole, std::min(most, value)));
+  if (!delays.limited || !recomputes_as_needed_) return value;
+  // Where microbatches are few, delays may gain more than recomputation costs.
+  of = whole;
+  for (size_t c = 0; c < of.classes.size(); ++c) delay_most(space_, of, c);
+  settle_recomputation(of);
+  settle_delays(of);
+  return std::min(value, score_as_it_is(of, std::min(most, value)));
 }
 
 double Scorer::score_as_it_is(const PlanTemplate& of, double most) {
@@ -125,8 +161,9 @@ double Scorer::idle_per_s(const PlanTemplate& of) const {
   return sum;
 }
 
-// A group of GPUs computes all of its microbatches after the first came through the groups before it, and the
-// last goes back through them; of several chunks on each group that is the first one.
+// A group of GPUs computes all of its microbatches after the first came through the groups before it, and,
+// without split backwards, the last goes back through them; of several chunks on each group that is the first
+// one.
 double Scorer::least_pipeline_s(const PlanTemplate& of) {
   double least_s = 0;
   for (const TemplateClass& pipelines : of.classes) {
@@ -143,7 +180,9 @@ double Scorer::least_pipeline_s(const PlanTemplate& of) {
       const double stage_s =
           times.forward(layer, stage.end_layer) + times.backward(stage.recompute, layer, stage.end_layer);
       group_s_[i % groups] += stage_s;
-      if (i < groups) before_s_[i + 1] = before_s_[i] + stage_s;
+      if (i < groups)
+        before_s_[i + 1] =
+            before_s_[i] + (space_.split_backward ? times.forward(layer, stage.end_layer) : stage_s);
       layer = stage.end_layer;
     }
     for (size_t g = 0; g < groups; ++g)

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "planner/search/native/plan_template.h"
+#include "planner/search/native/weight_delays.h"
 #include "planner/search/problem/deadline.h"
 #include "planner/search/problem/goal.h"
 #include "planner/simulator/iteration_model.h"
@@ -29,9 +30,10 @@ class Scorer {
   void recompute_as_needed() { recomputes_as_needed_ = space_.context.framework.recompute_parts; }
   bool recomputes_as_needed() const { return recomputes_as_needed_; }
 
-  // The value to minimize. Beyond the user's limits it is larger than any value within them, and smaller the
-  // closer it is to them; the same for memory as long as nothing fits; infinite if there is no such plan. A
-  // value of `most` or more is only a lower bound.
+  // The value to minimize, with split backwards where the space may have them, memory allows it
+  // (weight_delays.h), and it gains anything. Beyond the user's limits it is larger than any value within
+  // them, and smaller the closer it is to them; the same for memory as long as nothing fits; infinite if
+  // there is no such plan. A value of `most` or more is only a lower bound.
   double score(const PlanTemplate& of, double most = kNever);
   // The best value within the limits so far.
   double best() const { return best_; }
@@ -68,6 +70,10 @@ class Scorer {
     bool exact = true;  // false: a lower bound
   };
 
+  void settle_recomputation(PlanTemplate& of);
+  Delays settle_delays(PlanTemplate& of);
+  // The best of some ways to split the backwards of a template, and of none.
+  double score_split(const PlanTemplate& whole, double most);
   double score_as_it_is(const PlanTemplate& of, double most);
   double compute(const PlanTemplate& of, double most, bool& exact);
   double idle_per_s(const PlanTemplate& of) const;

@@ -25,10 +25,12 @@ int SpacePool::room_for(int replica_gpus) const {
   return std::min(replicas, gpus / replica_gpus);
 }
 
-Space::Space(const PlanningContext& context, const Resources& resources, TokenSplit split)
+Space::Space(const PlanningContext& context, const Resources& resources, TokenSplit split,
+             bool split_backward)
     : context(context),
       resources(resources),
       split(split),
+      split_backward(split_backward),
       charged(goal_of(context.job).followed()),
       kinds(context) {
   // Nodes below the leaf switch with most of a pool's GPUs first, so that small plans stay below one.
@@ -163,6 +165,13 @@ void Space::find_links() {
                 kinds.find_link(to, from, false) != nullptr;
       linked_.push_back(all);
     }
+}
+
+double Space::ramp_part(int option, int microbatch) const {
+  if (!split_backward) return 1;
+  const KindTimes& of = times(option, microbatch);
+  const double all_s = of.forward(0, layers()) + of.backward(Recompute::none, 0, layers());
+  return all_s > 0 ? std::max(0.0, 1 - 2 * of.weights(0, layers()) / all_s) : 1;
 }
 
 bool Space::can_recompute(int option, Recompute recompute) const {

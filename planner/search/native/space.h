@@ -45,11 +45,13 @@ struct SpaceOption {
 class Space {
  public:
   // Keeps references to both.
-  Space(const PlanningContext& context, const Resources& resources, TokenSplit split = TokenSplit::none);
+  Space(const PlanningContext& context, const Resources& resources, TokenSplit split = TokenSplit::none,
+        bool split_backward = false);
 
   const PlanningContext& context;
   const Resources& resources;
   const TokenSplit split;
+  const bool split_backward;     // may stages split their backward?
   const Expense charged;         // the expense of charges
   std::vector<SpacePool> pools;  // those of single zones first
   std::vector<SpaceOption> options;
@@ -75,6 +77,9 @@ class Space {
     return linked_[static_cast<size_t>(option_a) * options.size() + static_cast<size_t>(option_b)];
   }
   bool can_recompute(int option, Recompute recompute) const;
+  // What a further stage adds to a pipeline's time, as part of a microbatch's time on it: all of it, or,
+  // where backwards may be split, without the weights' gradients and as much again, which fill the wait.
+  double ramp_part(int option, int microbatch) const;
 
  private:
   int64_t most_groups() const;

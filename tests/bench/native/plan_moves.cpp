@@ -271,6 +271,29 @@ struct Mover {
     return changed;
   }
 
+  bool change_weight_delay() {
+    if (!allowed.contains(PlanFeature::split_backward) || !can_delay()) return false;
+    const bool all_pipelines = random.chance(0.7), most = random.chance(0.3);
+    const size_t at = index(random, any_pipeline().stages.size());
+    const int delay = random.integer(kWholeBackward, static_cast<int>(at));
+    for (PlanPipeline& pipeline : plan.pipelines) {
+      for (size_t s = 0; s < pipeline.stages.size(); ++s)
+        if (most || s == at) pipeline.stages[s].weight_delay = most ? static_cast<int>(s) : delay;
+      if (!all_pipelines) break;
+    }
+    return true;
+  }
+
+  bool can_delay() const { return plan.interleave == 1 && plan.zero < Zero::gradients; }
+  // What the move has left of delays that the plan cannot have.
+  void limit_weight_delays() {
+    for (PlanPipeline& pipeline : plan.pipelines)
+      for (size_t s = 0; s < pipeline.stages.size(); ++s) {
+        int& delay = pipeline.stages[s].weight_delay;
+        delay = can_delay() ? std::min(delay, static_cast<int>(s)) : kWholeBackward;
+      }
+  }
+
   bool change_interleave() {
     if (!allowed.contains(PlanFeature::interleave)) return false;
     static const std::vector<int> known = {1, 2, 4};
@@ -297,7 +320,7 @@ struct Mover {
         &Mover::change_microbatch, &Mover::drop_pipeline,      &Mover::merge_stages,
         &Mover::split_stage,       &Mover::lengthen,           &Mover::shorten,
         &Mover::move_microbatches, &Mover::change_zero,        &Mover::change_recompute,
-        &Mover::change_interleave, &Mover::change_token_split,
+        &Mover::change_interleave, &Mover::change_token_split, &Mover::change_weight_delay,
     };
     return (this->*random.pick(moves))();
   }
@@ -308,7 +331,9 @@ struct Mover {
 std::optional<Plan> random_move(const PlanningContext& context, const PlanFeatures& allowed, const Plan& plan,
                                 Random& random) {
   Mover mover{context, allowed, plan, random};
-  if (!mover.move() || !can_sum_in_one_order(mover.plan)) return std::nullopt;
+  if (!mover.move()) return std::nullopt;
+  mover.limit_weight_delays();
+  if (!can_sum_in_one_order(mover.plan)) return std::nullopt;
   return std::move(mover.plan);
 }
 

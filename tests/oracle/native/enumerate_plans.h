@@ -17,10 +17,12 @@
 
 namespace sailor::oracle {
 
-// No ZeRO-3, with which a pipeline's computation depends on the other pipelines.
+// No ZeRO-3, with which a pipeline's computation depends on the other pipelines; no split backwards, of which
+// there are too many.
 inline PlanFeatures enumerated_features() {
   PlanFeatures features = trainable_features();
   features.erase(PlanFeature::zero3);
+  features.erase(PlanFeature::split_backward);
   return features;
 }
 

@@ -128,19 +128,25 @@ TEST(LayerBench, TimesArePositiveAndParametersAreTheShards) {
     EXPECT_EQ(one.output_elements, two.output_elements);
     EXPECT_GT(one.activation_bytes, 0);
     if (kind == LayerKind::embedding || kind == LayerKind::head) {
-      EXPECT_EQ(m.times.light_s + m.times.mlp_s, 0);
-      EXPECT_EQ(one.light_bytes + one.mlp_bytes, 0);
+      EXPECT_EQ(m.times.light_s + m.times.mlp_s + m.times.weight_s, 0);
+      EXPECT_EQ(one.light_bytes + one.mlp_bytes + one.pending_bytes, 0);
       continue;
     }
     EXPECT_GT(m.times.light_s, 0);
     EXPECT_GT(m.times.mlp_s, 0);
     EXPECT_LT(m.times.mlp_s, m.times.forward_s + m.times.backward_s);
+    EXPECT_GT(m.times.weight_s, 0);
+    EXPECT_LE(m.times.weight_s, m.times.backward_s);
     // Of a token of one rank: the results of two norms, of the activation function, and of the product
     // before it, in fp32.
     for (const auto& [sizes, tp] : {std::pair(one, 1), std::pair(two, 2)}) {
       const int64_t tokens = job.model.sequence, inner = job.model.feed_forward / tp;
       EXPECT_EQ(sizes.activation_bytes - sizes.light_bytes, tokens * 4 * (2 * job.model.hidden + inner));
       EXPECT_EQ(sizes.light_bytes - sizes.mlp_bytes, tokens * 4 * inner);
+      // The inputs of four products, and the gradients of their results.
+      const int64_t hidden = job.model.hidden, part = hidden / tp;
+      EXPECT_EQ(sizes.pending_bytes,
+                tokens * 4 * ((hidden + 3 * part) + (part + hidden) + (hidden + inner) + (inner + hidden)));
     }
   }
 }

@@ -39,6 +39,9 @@ TEST(FeatureText, NamesWhatThePlanDoes) {
   EXPECT_EQ(to_string(StageRecompute(Recompute::full, 2, Recompute::none)), "2 full");
   plan.pipelines[0].stages[0].recompute = Recompute::full;
   EXPECT_EQ(feature_text(plan), "zero1 recompute interleave:2");
+  plan.pipelines[1].stages[1].weight_delay = 1;
+  EXPECT_EQ(feature_text(plan), "zero1 recompute interleave:2 split-backward");
+  plan.pipelines[1].stages[1].weight_delay = kWholeBackward;
   EXPECT_EQ(summary(plan).substr(summary(plan).find(" of ")), " of 0, zero1 recompute interleave:2");
 }
 

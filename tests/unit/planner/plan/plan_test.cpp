@@ -133,6 +133,19 @@ TEST(PlanJson, SequenceParallelismIsWrittenWhereThereIsAny) {
   EXPECT_TRUE(parse_plan(to_json(plan), "p").sequence_parallel);
 }
 
+TEST(PlanJson, AStageMayDelayTheGradientsOfWeights) {
+  Plan plan = example_plan();
+  EXPECT_THAT(to_json(plan, -1), ::testing::Not(HasSubstr("weight_delay")));
+  EXPECT_EQ(parse_plan(to_json(plan), "p").pipelines[0].stages[0].weight_delay, kWholeBackward);
+  for (const int delay : {0, 3}) {
+    plan.pipelines[0].stages[0].weight_delay = delay;
+    EXPECT_THAT(to_json(plan, -1), HasSubstr(R"("weight_delay":)" + std::to_string(delay)));
+    EXPECT_EQ(parse_plan(to_json(plan), "p").pipelines[0].stages[0].weight_delay, delay);
+  }
+  plan.pipelines[0].stages[0].weight_delay = -2;
+  EXPECT_THROW(parse_plan(to_json(plan), "p"), InputError);
+}
+
 TEST(PlanJson, BlocksOfAStageMayRecomputeMoreThanTheOthers) {
   Plan plan = example_plan();
   StageRecompute& recompute = plan.pipelines[0].stages[0].recompute;

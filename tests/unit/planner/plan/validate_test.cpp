@@ -113,6 +113,23 @@ TEST(CheckPlan, NamesWhatDoesNotFitTheJob) {
   EXPECT_THAT(check_plan(p, valid_job()),
               ElementsAre(HasSubstr(fmt::format("recomputes {} blocks of {}", blocks + 1, blocks))));
   p = valid_plan();
+  p.pipelines[0].stages[0].weight_delay = 0;
+  p.pipelines[0].stages[1].weight_delay = 1;
+  EXPECT_THAT(check_plan(p, valid_job()), IsEmpty());
+  EXPECT_THAT(check_plan(p, valid_job(), {}),
+              ElementsAre(HasSubstr("pipeline 0, stage 0: weight_delay 0 is not supported"),
+                          HasSubstr("pipeline 0, stage 1: weight_delay 1 is not supported")));
+  p.pipelines[0].stages[0].weight_delay = kWholeBackward;
+  p.zero = Zero::gradients;
+  EXPECT_THAT(
+      check_plan(p, valid_job()),
+      ElementsAre(HasSubstr("stage 1: weight_delay 1 does not go with zero2, which sums the gradients "
+                            "of every microbatch: use zero \"optimizer\"")));
+  p.zero = Zero::optimizer;
+  p.pipelines[0].stages[1].weight_delay = 2;
+  EXPECT_THAT(check_plan(p, valid_job()),
+              ElementsAre(HasSubstr("weight_delay 2 is above the stage's number, 1")));
+  p = valid_plan();
   p.sequence_parallel = true;
   EXPECT_THAT(check_plan(p, valid_job()), IsEmpty());
   PlanFeatures others = all_plan_features();

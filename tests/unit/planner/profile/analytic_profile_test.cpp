@@ -267,6 +267,18 @@ TEST(AnalyticProfile, ActivationsOfABlockAreThePublishedCount) {
     const LayerSizes block = analytic_sizes(shape, style, Precision::bf16, {t}).at(1);
     EXPECT_EQ(block.light_bytes, block.activation_bytes - 4 * sh - 8 * sh / t);
     EXPECT_EQ(block.mlp_bytes, block.light_bytes - 8 * sh / t);
+    EXPECT_EQ(block.pending_bytes, 0);
+  }
+  // Inputs of four products, and the gradients of their results: of the first and the third 3 h and 4 h wide.
+  style.split_backward = true;
+  for (int t : {1, 2}) {
+    const int64_t whole = 2 * (2 + 2) * sh, split = 2 * (1 + 4 + 3 + 4) * sh;
+    EXPECT_EQ(analytic_sizes(shape, style, Precision::bf16, {t}).at(1).pending_bytes, whole + split / t);
+    EXPECT_EQ(analytic_sizes(shape, style, Precision::bf16, {t}).at(0).pending_bytes, 0);
+    style.sequence_parallel = true;  // of inputs a rank keeps its share
+    EXPECT_EQ(analytic_sizes(shape, style, Precision::bf16, {t}).at(1).pending_bytes,
+              whole / 2 + whole / 2 / t + split / t);
+    style.sequence_parallel = false;
   }
 }
 
@@ -279,6 +291,20 @@ TEST(AnalyticProfile, RecomputationRepeatsTheNormsTheActivationFunctionAndTheFir
   EXPECT_NEAR(c.block().mlp_s, light_s + k.gemm_s(tokens, 4 * h, h), 1e-15);
   EXPECT_EQ(c.times().front().light_s, 0);
   EXPECT_EQ(c.times().back().mlp_s, 0);
+}
+
+TEST(AnalyticProfile, TheGradientsOfWeightsAreFourProductsOfABlocksBackward) {
+  Case c;
+  const KernelModel& k = c.kernels;
+  const double h = 768, tokens = 4 * 1024;
+  EXPECT_EQ(c.block().weight_s, 0);
+  c.style.split_backward = true;
+  EXPECT_NEAR(c.block().weight_s,
+              k.gemm_s(h, 3 * h, tokens) + k.gemm_s(h, h, tokens) + k.gemm_s(h, 4 * h, tokens) +
+                  k.gemm_s(4 * h, h, tokens),
+              1e-12);
+  EXPECT_LT(c.block().weight_s, c.block().backward_s / 2);
+  EXPECT_EQ(c.times().front().weight_s + c.times().back().weight_s, 0);
 }
 
 TEST(AnalyticProfile, ActivationsGrowWithTheSizeOfAnElement) {

@@ -52,7 +52,9 @@ struct MeasuredCells : ::testing::Test {
         LayerTimes times =
             chip.cells.at({microbatch, shape})[static_cast<size_t>(layer_of_kind(job.model, kind))];
         times.forward_s *= factor();
-        times.backward_s *= factor();
+        const double of_backward = factor();
+        times.backward_s *= of_backward;
+        times.weight_s *= of_backward;
         file.times.push_back({microbatch, shape, kind, times});
       }
     }

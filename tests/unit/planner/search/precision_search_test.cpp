@@ -64,7 +64,9 @@ TEST(PrecisionSearch, IsBf16WhereEveryPlannedTypeHasItAndFp16Otherwise) {
 
 TEST(PrecisionSearch, EveryCandidateIsInThePrecisionOfItsTypesAndAllowed) {
   const PlanningInputs inputs = inputs_with(k16Bit, {{"A100-80", 1}, {"T4-16", 1}});
-  const SearchResult result = searched(inputs);
+  SearchRequest request;
+  request.candidates = 40;
+  const SearchResult result = searched(inputs, request);
   ASSERT_EQ(result.status, SearchStatus::found);
   bool either[2] = {};
   for (const Candidate& candidate : result.candidates) {

@@ -152,6 +152,31 @@ TEST(Memory, SomeBlocksRecomputeMoreThanTheOthers) {
   EXPECT_EQ(rank_memory(input, bare(), Precision::bf16).activations_bytes, 70 + 10 + 2 * 600);
 }
 
+// The first and the last layer of a model compute all of their backward at once.
+TEST(Memory, ASplitBackwardKeepsWhatItLeavesOfBlocks) {
+  std::vector<LayerSizes> layers(4, layer(0, 1000, 0));
+  for (LayerSizes& one : layers) one.pending_bytes = 300;
+  RankMemoryInput input = rank_of(layers);
+  input.microbatches = 10;
+  const auto at_delay = [&](int delay) {
+    input.chunks[0].weight_delay = delay;
+    const MemoryBreakdown memory = rank_memory(input, bare(), Precision::bf16);
+    return std::pair(memory.activations_bytes, memory.workspace_bytes);
+  };
+  EXPECT_EQ(at_delay(kWholeBackward), std::pair(int64_t{4000}, int64_t{0}));
+  EXPECT_EQ(at_delay(0), std::pair(int64_t{4000}, int64_t{0}));
+  EXPECT_EQ(at_delay(3), std::pair(int64_t{4000 + 3 * 2 * 300}, int64_t{0}));
+  input.microbatches = 2;
+  EXPECT_EQ(at_delay(3).first, 4000 + 2 * 300);
+  input.chunks[0].has_previous = input.chunks[0].has_next = true;
+  EXPECT_EQ(at_delay(1).first, 4000 + 4 * 300);
+  // More than it held; or, where it is not known, as much.
+  for (LayerSizes& one : layers) one.pending_bytes = 1200;
+  EXPECT_EQ(at_delay(1), std::pair(int64_t{4000 + 4 * 1200}, int64_t{4 * 200}));
+  for (LayerSizes& one : layers) one.pending_bytes = 0;
+  EXPECT_EQ(at_delay(1), std::pair(int64_t{4000 + 4 * 1000}, int64_t{0}));
+}
+
 TEST(Memory, WhereLessIsNotKnownRecomputationSavesNothing) {
   const std::vector<LayerSizes> layers(2, layer(0, 1000, 0));
   for (Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full}) {

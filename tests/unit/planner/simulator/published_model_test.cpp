@@ -215,6 +215,7 @@ TEST(PublishedModel, EqualsTheFormulasOnEveryPublicValidationRun) {
                                             formula.zone,
                                             {stage.replicas.at(j).second},
                                             Recompute::none,
+                                            kWholeBackward,
                                             "",
                                             {}});
     EXPECT_NEAR(simulate(in.context(), plan, CostModel::published).iteration_s /

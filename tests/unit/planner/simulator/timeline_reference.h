@@ -17,7 +17,7 @@ struct Reference {
   double makespan_s = 0;
   std::vector<double> stage_end_s, last_backward_s, chunk_end_s;
   std::map<std::tuple<int, int, int, int>, double>
-      end_s;  // (0 forward / 1 backward, stage, chunk, microbatch)
+      end_s;  // (0 forward / 1 backward / 2 weights, stage, chunk, microbatch)
 };
 
 class ReferenceTimeline {
@@ -113,6 +113,14 @@ class ReferenceTimeline {
     const auto send_backward = [&](int m) {
       if (r > 0) call(program, {{1, r, 0, m}}, {});
     };
+    // Of a split backward, after it; the last one is followed by all that is left.
+    const auto compute_weights = [&](int m) {
+      const int delay = times_[static_cast<size_t>(r)].weight_delay;
+      if (delay == kWholeBackward) return;
+      if (m >= delay) compute(program, 2, 0, m - delay);
+      for (int left = std::max(0, m - delay + 1); m == M_ - 1 && left < M_; ++left)
+        compute(program, 2, 0, left);
+    };
     const bool in_turn = schedule_.p2p == P2p::blocking_in_turn || asynchronous_in_turn();
     const int warm_up = schedule_.forwards_first ? M_ : std::min(P_ - r - 1, M_);
     const int remaining = M_ - warm_up;
@@ -133,6 +141,7 @@ class ReferenceTimeline {
         }
       }
       compute(program, 1, 0, k);
+      compute_weights(k);
       if (k == remaining - 1 || r == 0) {
         send_backward(k);
       } else if (in_turn) {
@@ -145,6 +154,7 @@ class ReferenceTimeline {
     for (int k = remaining; k < M_; ++k) {
       receive_backward(k);
       compute(program, 1, 0, k);
+      compute_weights(k);
       send_backward(k);
     }
     return program;
@@ -250,7 +260,7 @@ class ReferenceTimeline {
     const bool asynchronous = schedule_.p2p == P2p::asynchronous;
     if (i.compute) {
       if (asynchronous) {
-        const bool local = i.kind == 0 ? is_first(r, i.chunk) : is_last(r, i.chunk);
+        const bool local = i.kind == 2 || (i.kind == 0 ? is_first(r, i.chunk) : is_last(r, i.chunk));
         if (!local) {
           const auto it = arrival_.find(i.kind == 0 ? activation_for(r, i.chunk, i.microbatch)
                                                     : gradient_for(r, i.chunk, i.microbatch));
@@ -258,12 +268,13 @@ class ReferenceTimeline {
           clock = std::max(clock, it->second);
         }
       }
-      if (i.kind == 1) out.last_backward_s[r] = clock;
+      if (i.kind > 0) out.last_backward_s[r] = clock;
       const StageTimes& t = of(r, i.chunk, i.microbatch);
-      clock += i.kind == 0 ? t.forward_s : t.backward_s;
+      const bool split = t.weight_delay != kWholeBackward;
+      clock += i.kind == 0 ? t.forward_s : i.kind == 2 ? t.weight_s : t.backward_s - (split ? t.weight_s : 0);
       out.end_s[{i.kind, r, i.chunk, i.microbatch}] = clock;
-      if (i.kind == 1) out.chunk_end_s[static_cast<size_t>(i.chunk) * P_ + r] = clock;
-      if (asynchronous) {  // the message leaves at once, or when its link is free
+      if (i.kind > 0) out.chunk_end_s[static_cast<size_t>(i.chunk) * P_ + r] = clock;
+      if (asynchronous && i.kind < 2) {  // the message leaves at once, or when its link is free
         const Message message{i.kind, r, i.chunk, i.microbatch};
         double& link = link_free_[{i.kind, r}];
         if (!(i.kind == 0 ? is_last(r, i.chunk) : is_first(r, i.chunk)))

@@ -18,12 +18,16 @@ struct ScheduleCase {
   int stages = 1;
   int microbatches = 1;
 
+  bool split() const {
+    return std::any_of(times.begin(), times.end(),
+                       [](const StageTimes& t) { return t.weight_delay != kWholeBackward; });
+  }
   std::string text() const {
     return std::to_string(stages) + " stages, " + std::to_string(schedule.chunks) + " chunks, " +
            std::to_string(microbatches) + " microbatches, " + std::to_string(static_cast<int>(schedule.p2p)) +
            (schedule.forwards_first ? ", forwards first" : "") +
            (schedule.single_group_forwards_first ? ", one group forwards first" : "") +
-           (last.empty() ? "" : ", smaller last");
+           (last.empty() ? "" : ", smaller last") + (split() ? ", split" : "");
   }
 };
 
@@ -58,10 +62,22 @@ class Draw {
     for (int i = 0; i < c.stages * c.schedule.chunks; ++i) c.times.push_back(stage());
     if (below(3) == 0)
       for (int i = 0; i < c.stages * c.schedule.chunks; ++i) c.last.push_back(stage());
+    const bool can_split =
+        c.schedule.chunks == 1 && !c.schedule.forwards_first && c.schedule.p2p == P2p::asynchronous;
+    for (size_t i = 0; can_split && i < c.times.size(); ++i)
+      if (below(2) == 0) split(c, i);
     return c;
   }
 
  private:
+  void split(ScheduleCase& c, size_t i) {
+    c.times[i].weight_delay = below(c.stages + 1);
+    c.times[i].weight_s = c.times[i].backward_s * below(5) / 4;
+    if (c.last.empty()) return;
+    c.last[i].weight_delay = c.times[i].weight_delay;
+    c.last[i].weight_s = c.last[i].backward_s * below(5) / 4;
+  }
+
   std::mt19937 random_;
 };
 
@@ -99,10 +115,14 @@ TEST(TimelineSchedules, EventsEqualTheNaiveImplementation) {
     const Reference expected = reference_timeline(c.schedule, c.times, c.microbatches, c.last);
     const Timeline t = timeline(c, true);
     const std::string what = "round " + std::to_string(round) + ": " + c.text();
-    ASSERT_EQ(t.events.size(), 2u * c.times.size() * c.microbatches) << what;
+    const auto splits = static_cast<size_t>(
+        std::ranges::count_if(c.times, [](const StageTimes& t) { return t.weight_delay != kWholeBackward; }));
+    ASSERT_EQ(t.events.size(), (2 * c.times.size() + splits) * static_cast<size_t>(c.microbatches)) << what;
     ASSERT_EQ(expected.end_s.size(), t.events.size()) << what;
     for (const TimelineEvent& e : t.events) {
-      const int kind = e.kind == TimelineEvent::Kind::forward ? 0 : 1;
+      const int kind = e.kind == TimelineEvent::Kind::forward    ? 0
+                       : e.kind == TimelineEvent::Kind::backward ? 1
+                                                                 : 2;
       EXPECT_NEAR(e.end_s, expected.end_s.at({kind, e.stage, e.chunk, e.microbatch}), 1e-10) << what;
     }
     EXPECT_EQ(t.transfers.size(), 2u * (c.times.size() - 1) * c.microbatches) << what;
@@ -163,7 +183,10 @@ TEST(TimelineSchedules, AnyShorterDurationNeverTakesLonger) {
     std::vector<StageTimes>& times = !c.last.empty() && draw.below(2) == 0 ? c.last : c.times;
     StageTimes& s = times[static_cast<size_t>(draw.below(static_cast<int>(times.size())))];
     double* fields[] = {&s.forward_s, &s.backward_s, &s.send_forward_s, &s.send_backward_s};
-    *fields[draw.below(4)] *= draw.below(3) == 0 ? 0.0 : 0.7;
+    const int field = draw.below(4);
+    const double factor = draw.below(3) == 0 ? 0.0 : 0.7;
+    *fields[field] *= factor;
+    if (field == 1) s.weight_s *= factor;
     const Timeline after = timeline(c);
     const double tolerance = 1e-13 * before.makespan_s;
     EXPECT_LE(after.makespan_s, before.makespan_s + tolerance) << "round " << round << ": " << c.text();
@@ -176,6 +199,8 @@ TEST(TimelineSchedules, WaitingForSendsNeverHelps) {
   Draw draw(17);
   for (int round = 0; round < 1000; ++round) {
     ScheduleCase c = draw.any();
+    for (std::vector<StageTimes>* times : {&c.times, &c.last})
+      for (StageTimes& stage : *times) stage.weight_delay = kWholeBackward;
     c.schedule.p2p = P2p::asynchronous;
     const double asynchronous = timeline(c).makespan_s;
     c.schedule.p2p = P2p::blocking;
@@ -190,6 +215,44 @@ TEST(TimelineSchedules, WaitingForSendsNeverHelps) {
     EXPECT_LE(asynchronous, asynchronous_in_turn * (1 + 1e-13)) << "round " << round << ": " << c.text();
     EXPECT_LE(asynchronous_in_turn, blocking_in_turn * (1 + 1e-13)) << "round " << round << ": " << c.text();
   }
+}
+
+// Qi et al., 2024: of equal stages, for whose gradients of weights takes as long as for those of inputs and
+// as a forward, a third of the bubble of 1F1B is left if stage i delays by i.
+TEST(TimelineSchedules, ASplitBackwardLeavesAThirdOfTheBubble) {
+  for (const int P : {2, 4, 8})
+    for (const int M : {P, 2 * P, 5 * P + 1}) {
+      std::vector<StageTimes> times(static_cast<size_t>(P), {1, 2, 0, 0, 1});
+      const auto bubble_s = [&] { return pipeline_timeline({}, times, M).makespan_s - 3 * M; };
+      EXPECT_EQ(bubble_s(), 3 * (P - 1));
+      for (int i = 1; i < P; ++i) times[static_cast<size_t>(i)].weight_delay = i;
+      EXPECT_EQ(bubble_s(), P - 1) << P << " stages, " << M << " microbatches";
+      for (int i = 1; i < P; ++i) times[static_cast<size_t>(i)].weight_delay = 0;
+      EXPECT_EQ(bubble_s(), 2 * (P - 1));
+    }
+}
+
+// Two stages, three microbatches, and a delay of one on the second:
+//     stage 0: F0 F1 . B0 F2 . B1 . B2      F 1 s, B 2 s, not split
+//     stage 1: . F0 B0 F1 B1 W0 F2 B2 W1 W2  F 1 s, B 1 s, W 1 s
+TEST(TimelineSchedules, ASplitBackwardByHand) {
+  std::vector<StageTimes> times(2, {1, 2, 0, 0, 1});
+  times[1].weight_delay = 1;
+  const Timeline t = pipeline_timeline({}, times, 3, {}, true);
+  using enum TimelineEvent::Kind;
+  const std::vector<std::tuple<TimelineEvent::Kind, int, int, double, double>> expected = {
+      {forward, 0, 0, 0, 1},  {forward, 0, 1, 1, 2},   {backward, 0, 0, 3, 5}, {forward, 0, 2, 5, 6},
+      {backward, 0, 1, 6, 8}, {backward, 0, 2, 8, 10}, {forward, 1, 0, 1, 2},  {backward, 1, 0, 2, 3},
+      {forward, 1, 1, 3, 4},  {backward, 1, 1, 4, 5},  {weights, 1, 0, 5, 6},  {forward, 1, 2, 6, 7},
+      {backward, 1, 2, 7, 8}, {weights, 1, 1, 8, 9},   {weights, 1, 2, 9, 10}};
+  ASSERT_EQ(t.events.size(), expected.size());
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const TimelineEvent& e = t.events[i];
+    EXPECT_EQ(std::tuple(e.kind, e.stage, e.microbatch, e.start_s, e.end_s), expected[i]) << i;
+  }
+  EXPECT_EQ(t.chunk_end_s, (std::vector<double>{10, 10}));
+  EXPECT_EQ(t.last_backward_s, (std::vector<double>{8, 9}));
+  EXPECT_EQ(t.stage_busy_s, (std::vector<double>{9, 9}));
 }
 
 // Narayanan et al., 2021: (P - 1) / (v M) of the ideal time is bubble.
@@ -254,6 +317,13 @@ TEST(TimelineSchedules, BadInputIsRefused) {
   }
   schedule.p2p = P2p::blocking;
   EXPECT_THROW(pipeline_timeline(schedule, four, 4, std::vector<StageTimes>(3)), std::invalid_argument);
+  std::vector<StageTimes> split = four;
+  split[1].weight_delay = 0;
+  EXPECT_NO_THROW(pipeline_timeline({}, split, 4));
+  EXPECT_THROW(pipeline_timeline({.p2p = P2p::blocking}, split, 4), std::invalid_argument);
+  EXPECT_THROW(pipeline_timeline({.chunks = 2}, split, 4), std::invalid_argument);
+  split[1].weight_s = 1;  // of a backward that takes no time
+  EXPECT_THROW(pipeline_timeline({}, split, 4), std::invalid_argument);
   std::vector<StageTimes> negative = four;
   negative[3].send_backward_s = -1;  // second chunk of stage 1
   try {

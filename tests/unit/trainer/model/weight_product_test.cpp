@@ -48,6 +48,36 @@ TEST(WeightProduct, LeavesWhatTheLibrarysOperatorsLeave) {
   }
 }
 
+// The gradient of the weight waits for its call, and has the same bits then; the others do not wait.
+TEST(WeightProduct, LeavesTheGradientOfTheWeightForLater) {
+  const at::Tensor input = at::randn({2, 5, 6}, at::kDouble), bias = at::randn({4}, at::kDouble);
+  for (const bool by_outputs : {true, false}) {
+    const at::Tensor weight = at::randn({by_outputs ? 4 : 6, by_outputs ? 6 : 4}, at::kDouble);
+    const auto product = by_outputs ? product_by_outputs : product_by_inputs;
+    at::Tensor x = leaf(input), w = leaf(weight), b = leaf(bias), at_once_x = leaf(input);
+    at::Tensor at_once_w = leaf(weight), at_once_b = leaf(bias);
+    for (int pass = 0; pass < 2; ++pass) {
+      const auto later = c10::make_intrusive<LaterGradients>();
+      const at::Tensor y = product(x, w, b, {}, later),
+                       same = product(at_once_x, at_once_w, at_once_b, {}, {});
+      torch::autograd::backward({y}, {y.detach().sin()});
+      torch::autograd::backward({same}, {same.detach().sin()});
+      EXPECT_TRUE(at::equal(x.grad(), at_once_x.grad()));
+      EXPECT_TRUE(at::equal(b.grad(), at_once_b.grad()));
+      EXPECT_FALSE(w.grad().defined() && at::equal(w.grad(), at_once_w.grad()));
+      later->compute();
+      EXPECT_TRUE(at::equal(w.grad(), at_once_w.grad()));
+      later->compute();  // has nothing more to do
+      EXPECT_TRUE(at::equal(w.grad(), at_once_w.grad()));
+    }
+    // What is frozen has no gradient later either.
+    const auto later = c10::make_intrusive<LaterGradients>();
+    product(x, weight, b, {}, later).sum().backward();
+    later->compute();
+    EXPECT_FALSE(weight.grad().defined());
+  }
+}
+
 // Of 16-bit weights, products and sums of rows are added to gradients in fp32, which are not rounded to 16
 // bits.
 TEST(WeightProduct, AddsToGradientsInFp32) {

@@ -81,6 +81,27 @@ TEST(Schedule, IsWhatTheSimulatorTakesItFor) {
   });
 }
 
+// Forwards and backwards stay in their order; the weights of every microbatch come once, in order, at least
+// that many backwards after its own one unless there are no more.
+TEST(Schedule, WeightsComeLaterThanTheirBackwards) {
+  for (const int groups : {1, 3})
+    for (const int microbatches : {1, 2, 7})
+      for (int group = 0; group < groups; ++group)
+        for (int delay = 0; delay <= 3; ++delay) {
+          std::vector<ScheduleStep> others;
+          int backwards = 0, weights = 0;
+          for (const ScheduleStep& step : schedule_steps(1, group, groups, microbatches, delay)) {
+            if (step.kind != Kind::weights) others.push_back(step);
+            if (step.kind == Kind::backward) ++backwards;
+            if (step.kind != Kind::weights) continue;
+            EXPECT_EQ(step.microbatch, weights++);
+            EXPECT_EQ(std::min(microbatches, step.microbatch + delay + 1), backwards);
+          }
+          EXPECT_EQ(weights, microbatches);
+          EXPECT_EQ(others, schedule_steps(1, group, groups, microbatches));
+        }
+}
+
 TEST(Schedule, MessagesBetweenTwoGroupsArriveInTheOrderInWhichTheyAreAskedFor) {
   for_each_schedule([](int chunks, int groups, int microbatches) {
     for (int lower = 0; lower < groups; ++lower) {

@@ -43,6 +43,25 @@ TEST(ProfiledTime, SumsTheLayersOfTheCell) {
   EXPECT_DOUBLE_EQ(profiled_time_s(three_layers(), work), 0.060);
 }
 
+TEST(ProfiledTime, ASplitBackwardTakesAsLongAsAWholeOne) {
+  LayerProfile profile = three_layers();
+  for (auto& [key, cell] : profile.cells)
+    for (LayerTimes& times : cell) times.weight_s = times.backward_s / 4;
+  PhaseWork work = forward(0, 3, 1, 2);
+  work.phase = Phase::backward;
+  const double whole_s = profiled_time_s(profile, work);
+  work.split = true;
+  const double first_s = profiled_time_s(profile, work);
+  work.phase = Phase::weights;
+  EXPECT_DOUBLE_EQ(first_s + profiled_time_s(profile, work), whole_s);
+  // Only blocks compute weights later.
+  PhaseWork block = work;
+  block.first_layer = 1;
+  block.end_layer = 2;
+  EXPECT_GT(profiled_time_s(profile, block), 0);
+  EXPECT_EQ(profiled_time_s(profile, block), profiled_time_s(profile, work));
+}
+
 TEST(ProfiledTime, ASmallerLastMicrobatchCostsItsShare) {
   EXPECT_DOUBLE_EQ(profiled_time_s(three_layers(), forward(0, 3, 1, 1)), 0.030);
   EXPECT_DOUBLE_EQ(profiled_time_s(three_layers(), forward(0, 3, 1, 7)), 0.120 * 7 / 8)

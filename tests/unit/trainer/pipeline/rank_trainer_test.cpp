@@ -257,6 +257,32 @@ TEST(RankTrainer, RecomputationChangesNoBit) {
   }
 }
 
+TEST(RankTrainer, ASplitBackwardChangesNoBit) {
+  for (const Precision precision : {Precision::fp32, Precision::bf16, Precision::fp16}) {
+    JobSpec job = job_to_train();
+    job.training.precision = precision;
+    job.training.global_batch = 9;  // five microbatches, the last of one sequence
+    Plan plan = training_plan(job, {{1, 2, 1}, {2, 1}}, {3, 2});
+    for (const bool split_tokens : {false, true}) {
+      plan.sequence_parallel = split_tokens;
+      const auto set = [&](int most_delay, const StageRecompute& recompute) {
+        Plan changed = plan;
+        for (PlanPipeline& pipeline : changed.pipelines)
+          for (size_t s = 0; s < pipeline.stages.size(); ++s) {
+            pipeline.stages[s].weight_delay = std::min(most_delay, static_cast<int>(s));
+            pipeline.stages[s].recompute = recompute;
+          }
+        return changed;
+      };
+      const auto whole = trained(job, plan, "thread");
+      for (const int most_delay : {0, 1, 2})
+        for (const Recompute level : {Recompute::none, Recompute::mlp, Recompute::full})
+          EXPECT_EQ(trained(job, set(most_delay, level), "thread"), whole)
+              << most_delay << " " << to_string(level);
+    }
+  }
+}
+
 TEST(RankTrainer, SplitTokensChangeNoBitOfTheFirstLoss) {
   for (const ModelFamily& family : model_families()) {
     for (const auto& pipelines : {std::vector<std::vector<int>>{{4, 2}}, {{2}, {1, 4}}}) {
