@@ -10,6 +10,8 @@
 //   (native/native_bench.h)
 //   bench_planner --native --adjacent --seed S --count N ...       clusters with a node less
 //   (native/adjacent_clusters.h)
+//   bench_planner --native --gains --seed S --count N ...       what each feature of plans brings
+//   (native/feature_gains.h)
 //
 // CSV on stdout; what is wrong with a row, and a summary, on stderr. Every row is a process of its own.
 // Exit 1 when a row is invalid, worse than the best plan known or than a plan of DIR/baselines.csv, or when a
@@ -27,6 +29,7 @@
 #include "planner/spec/error.h"
 #include "tests/bench/gains.h"
 #include "tests/bench/native/adjacent_clusters.h"
+#include "tests/bench/native/feature_gains.h"
 #include "tests/bench/native/native_bench.h"
 #include "tests/bench/prunings.h"
 #include "tests/bench/replan.h"
@@ -241,6 +244,7 @@ int run_replan(const Options& options) {
 }
 
 int run(Options options) {
+  if (options.native && options.gains) return run_feature_gains(options.of_native);
   if (options.native)
     return options.adjacent ? run_adjacent(options.of_native) : run_native(options.of_native);
   if (options.gains) return run_gains(options);
@@ -288,7 +292,9 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember(features));
   app.add_flag("--prunings", options.prunings,
                "say what each pruning saves (plans every row again without it)");
-  app.add_flag("--gains", options.gains, "say what the full space gains over the paper's, by feature");
+  app.add_flag(
+      "--gains", options.gains,
+      "say what the full space gains over the paper's, by feature; with --native what each feature gains");
   app.add_option("--memory", options.memory, "part of every GPU's memory that there is, for --gains")
       ->check(CLI::PositiveNumber);
   app.add_flag("--replan", options.replan, "plan again after losing and after gaining nodes");
