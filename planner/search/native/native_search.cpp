@@ -63,7 +63,7 @@ struct Effort {
   double steps_per_s = 1e8;
   double from_previous = 0.25;  // part of the effort that replanning adds
   double split = 0.15;          // and the search for split backwards, from this many plans
-  size_t split_from = 24;
+  size_t split_from = 128;
   // Parts of it, of the search of savings: near other plans, and for other frameworks.
   double from_others = 0.1, uniform_saving = 0.5;
   FewGpusOptions few_split{.sequences = 0.3, .pairs = 0.5};
@@ -224,7 +224,7 @@ class NativeSearch {
                        static_cast<int64_t>(effort_.split * static_cast<double>(steps())), deadline_);
     if (scorer_.recomputes_as_needed()) scorer.recompute_as_needed();
     for (const auto& [value, of] : ranked(effort_.split_from)) scorer.score(of);
-    for (auto& [value, of] : scorer.ranked(3)) climb(scorer, offered_, of, value);
+    for (auto& [value, of] : scorer.ranked(6)) climb(scorer, offered_, of, value);
     std::mt19937_64 random(1);
     for (auto& [value, of] : scorer.ranked(1)) {
       auto [reached, at] = anneal(scorer, offered_, of, value, scorer.most_steps(), random, {});
