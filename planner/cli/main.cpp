@@ -106,8 +106,7 @@ void add_source(CLI::App* verb, PlanSource& source, const std::string& time_limi
       },
       "features that plans of the full space may use: unlike-cuts, unlike-shares, recompute, zero1, "
       "zero2, zero3, interleave, split-backward, sequence-parallel; or all; or none (default: those that the "
-      "trainer "
-      "supports)",
+      "trainer supports)",
       "FEATURE,...");
   add_parsed(verb, "--time-limit", source.time_limit_s, parse_time_limit, time_limit, "S");
   add_parsed(verb, "--effort", source.effort, parse_effort,

@@ -49,11 +49,11 @@ std::string recomputing_stages(const Plan& plan) {
   return alike ? number_ranges(recomputing(plan.pipelines[0])) : "some";
 }
 
-bool splits_backward(const Plan& plan) {
-  return std::any_of(plan.pipelines.begin(), plan.pipelines.end(), [](const PlanPipeline& pipeline) {
-    return std::any_of(pipeline.stages.begin(), pipeline.stages.end(),
-                       [](const PlanStage& stage) { return stage.weight_delay != kWholeBackward; });
-  });
+int most_weight_delay(const Plan& plan) {
+  int most = kWholeBackward;
+  for (const PlanPipeline& pipeline : plan.pipelines)
+    for (const PlanStage& stage : pipeline.stages) most = std::max(most, stage.weight_delay);
+  return most;
 }
 
 std::string feature_text(const Plan& plan) {
@@ -66,7 +66,7 @@ std::string feature_text(const Plan& plan) {
   for (const std::string& feature :
        {std::string(plan.precision ? to_string(*plan.precision) : ""), short_name(plan.zero), recompute,
         plan.interleave > 1 ? fmt::format("interleave:{}", plan.interleave) : std::string(),
-        std::string(splits_backward(plan) ? "split-backward" : ""),
+        std::string(most_weight_delay(plan) != kWholeBackward ? "split-backward" : ""),
         std::string(plan.sequence_parallel ? "sp" : "")})
     if (!feature.empty()) text += (text.empty() ? "" : " ") + feature;
   return text;

@@ -13,12 +13,11 @@ std::string number_ranges(const std::vector<int>& numbers);
 // The stages that recompute activations, in all pipelines: "0-1"; "all"; "some" if pipelines differ; empty
 // for none.
 std::string recomputing_stages(const Plan& plan);
-// Does any stage split its backward?
-bool splits_backward(const Plan& plan);
+// The largest weight delay of any stage; kWholeBackward if no backward is split.
+int most_weight_delay(const Plan& plan);
 // "zero1 recompute:0-1 interleave:2 sp": ZeRO-1; the stages that recompute, without numbers if all do
 // ("recompute-light" if no block does more than that); chunks of the model per GPU; tokens split over TP
-// groups;
-// "split-backward". Empty without features.
+// groups. "split-backward" if any stage splits its backward. Empty without features.
 std::string feature_text(const Plan& plan);
 
 }  // namespace sailor

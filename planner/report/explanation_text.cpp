@@ -67,7 +67,7 @@ std::string in_words(const PlanningContext& context, const Candidate& chosen) {
     out += fmt::format(", adapters of rank {} (LoRA)", lora->r);
   if (plan.interleave > 1)
     out += fmt::format(", {} chunks of the model per stage (interleaved)", plan.interleave);
-  if (splits_backward(plan))
+  if (most_weight_delay(plan) != kWholeBackward)
     out += ", gradients of weights after those that other stages wait for (split backward)";
   if (shards_optimizer(plan.zero))
     out += fmt::format(", {} sharded (ZeRO-{})",

@@ -101,13 +101,6 @@ std::string row(const Run& run, bool with_recompute) {
       with_recompute ? (stage.recompute == Recompute::none ? "  -" : "  " + to_string(stage.recompute)) : "");
 }
 
-int most_delay(const Plan& plan) {
-  int most = 0;
-  for (const PlanPipeline& pipeline : plan.pipelines)
-    for (const PlanStage& stage : pipeline.stages) most = std::max(most, stage.weight_delay);
-  return most;
-}
-
 }  // namespace
 
 std::string stage_table(const Plan& plan, const Prediction& prediction) {
@@ -132,12 +125,11 @@ std::string stage_table(const Plan& plan, const Prediction& prediction) {
                        plan.interleave, num_stages_text(plan));
   else if (plan.interleave > 1)
     out += fmt::format("interleaved: {} chunks on each GPU\n", plan.interleave);
-  if (splits_backward(plan))
+  if (const int delay = most_weight_delay(plan); delay != kWholeBackward)
     out += fmt::format(
         "split backward: a stage computes gradients of weights up to {} microbatch{} after those that the "
-        "stage "
-        "before waits for\n",
-        most_delay(plan), most_delay(plan) == 1 ? "" : "es");
+        "stage before waits for\n",
+        delay, delay == 1 ? "" : "es");
   out += fmt::format(
       "iteration {:.4g} s = pipeline {:.4g} + gradient sync {:.4g} + update {:.4g} + overhead {:.4g}",
       prediction.iteration_s, prediction.pipeline_s, prediction.sync_s, prediction.update_s,

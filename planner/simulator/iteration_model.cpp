@@ -150,7 +150,7 @@ int64_t IterationModel::missing_bytes(const StageMemoryInput& stage) {
     in_range = in_range && value < uint64_t{1} << bits;
     key = key << bits | value;
   }
-  if (stage.weight_delay != kWholeBackward) {  // few are asked for
+  if (stage.weight_delay != kWholeBackward) {  // no bits are left for it
     steps_ += 10;
     key = (key ^ static_cast<uint64_t>(stage.weight_delay + 1)) * 0xbf58476d1ce4e5b9;
     key ^= key >> 31 | 1;

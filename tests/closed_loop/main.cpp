@@ -219,7 +219,8 @@ int run(int argc, char** argv) {
   app.add_option("--emulate", options.emulate, "on: emulated devices and links; off: real computation")
       ->transform(CLI::CheckedTransformer(switches));
   app.add_option("--features", options.features,
-                 "on: plans may have interleaving, ZeRO, split tokens and recomputation (default: on)")
+                 "on: plans may have interleaving, split backwards, ZeRO, split tokens and recomputation "
+                 "(default: on)")
       ->transform(CLI::CheckedTransformer(switches));
   app.add_option("--max-ranks", options.max_ranks, "most ranks of a plan (default: cores, or 32 emulated)")
       ->check(CLI::Range(1, 64));

@@ -20,7 +20,7 @@ Chunk::Chunk(std::vector<Layer*> layers, int first_layer, int model_layers, cons
 }
 
 Recompute Chunk::level_of(int layer) const {
-  if (layer == 0 || layer + 1 == model_layers_) return Recompute::none;
+  if (!is_block(layer)) return Recompute::none;
   return recompute_.of_block(layer - std::max(first_layer_, 1));
 }
 
@@ -34,7 +34,8 @@ at::Tensor Chunk::forward(Flight& flight, const Batch& batch, at::Tensor x, cons
     if (x.defined()) x.set_requires_grad(true);
     flight.inputs[i] = x;
     layer_begins(first_layer_ + static_cast<int>(i));
-    if (splits_backward_ && is_block(i)) flight.later[i] = c10::make_intrusive<LaterGradients>();
+    if (splits_backward_ && is_block(first_layer_ + static_cast<int>(i)))
+      flight.later[i] = c10::make_intrusive<LaterGradients>();
     set_later(flight, i);
     if (computed_again(i)) {
       const at::NoGradGuard no_graph;

@@ -55,10 +55,7 @@ class Chunk {
   void backward_weights(Flight& flight, const LayerCall& layer_finished) const;
 
  private:
-  bool is_block(std::size_t i) const {
-    const int layer = first_layer_ + static_cast<int>(i);
-    return layer > 0 && layer + 1 < model_layers_;
-  }
+  bool is_block(int layer) const { return layer > 0 && layer + 1 < model_layers_; }
   void set_later(Flight& flight, std::size_t i) const {
     if (splits_backward_) flight.batch.later = flight.later[i];
   }

@@ -5,7 +5,6 @@
 #include <set>
 
 #include "planner/search/native/recompute_levels.h"
-#include "planner/search/native/weight_delays.h"
 
 namespace sailor::native {
 namespace {
@@ -55,8 +54,8 @@ double Scorer::score(const PlanTemplate& given, double most) {
 }
 
 void Scorer::settle_recomputation(PlanTemplate& of) {
-  for (size_t c = 0; c < of.classes.size() && recomputes_as_needed_; ++c)
-    recompute_least(space_, model_, of, c);
+  if (!recomputes_as_needed_) return;
+  for (size_t c = 0; c < of.classes.size(); ++c) recompute_least(space_, model_, of, c);
 }
 
 Delays Scorer::settle_delays(PlanTemplate& of) {

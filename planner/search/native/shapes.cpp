@@ -107,7 +107,6 @@ const Estimates::Model& Estimates::model(int option, int microbatch, Recompute r
   std::nth_element(layer_s.begin(), middle, layer_s.end());
   out.layer_s = std::max(*middle, std::numeric_limits<double>::min());
   out.update_s = times.update_s.back();
-  out.ramp_part = space_.ramp_part(option, microbatch);
   return out;
 }
 
@@ -169,14 +168,13 @@ double Estimates::iteration_s(const TemplateShape& shape, double microbatches, i
 
 double Estimates::iteration_s(const TemplateShape& shape, const Stages& stages, double microbatches,
                               int replicas, bool by_stage) {
-  double sums_s = 0, update_s = 0, send_s = 0, path_s = 0, ramp = 0;
+  double sums_s = 0, update_s = 0, send_s = 0, path_s = 0;
   for (size_t i = 0; i < shape.num_parts; ++i) {
     const TemplateShape::Part& part = shape.parts[i];
     const SpaceOption& option = space_.options[static_cast<size_t>(part.option)];
     const Model& of = model(part.option, shape.microbatch, shape.recompute);
     const double share = part.groups / (of.all_s * stages.rate);  // of the model
     update_s = std::max(update_s, of.update_s * share / part.groups);
-    ramp += part.groups * (shape.interleave > 1 ? 1 : of.ramp_part) / shape.groups();
     // Groups of GPUs, replicas of a stage and neighbouring stages on a node.
     const int node_groups =
         std::max(1, space_.pools[static_cast<size_t>(option.pool)].node_gpus() / option.shape.gpus());
@@ -223,7 +221,7 @@ double Estimates::iteration_s(const TemplateShape& shape, const Stages& stages, 
   // What nothing hides.
   const double after_s = std::max(0.0, sums_s - stages.stage_s / 2) + update_s;
   return microbatches * std::max(stages.stage_s, shape.interleave * send_s) +
-         (shape.groups() - 1.0) / shape.interleave * ramp * stages.stage_s + path_s + after_s;
+         (shape.groups() - 1.0) / shape.interleave * stages.stage_s + path_s + after_s;
 }
 
 double Estimates::busy_per_s(const TemplateShape& shape) const {

@@ -57,7 +57,7 @@ class Estimates {
 
  private:
   struct Model {
-    double all_s = -1, longest_s = 0, update_s = 0, ramp_part = 1;
+    double all_s = -1, longest_s = 0, update_s = 0;
     double layer_s = 0;  // the median
   };
   // Independent of where a shape's GPUs are.

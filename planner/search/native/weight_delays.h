@@ -16,7 +16,7 @@ struct Delays {
 
 // Sets the stages of a class, which has its microbatches. The first stage, for whose gradients nobody waits,
 // and stages without memory for it do not split their backward; nor do those of a template that cannot
-// (check_plan()). Returns the result.
+// (check_plan()).
 Delays delay_weights(const Space& space, IterationModel& model, PlanTemplate& of, size_t pipeline_class);
 // The same without a look at the memory.
 void delay_most(const Space& space, PlanTemplate& of, size_t pipeline_class);

@@ -4,9 +4,8 @@
 
 #include <algorithm>
 #include <set>
-#include <sstream>
 
-#include "tests/bench/native/child_process.h"
+#include "tests/bench/native/searched.h"
 
 namespace sailor::bench {
 namespace {
@@ -42,36 +41,10 @@ std::vector<ClusterPart> smaller_clusters(const Snapshot& snapshot) {
   return parts;
 }
 
-struct Planned {
-  double iteration_s = 0;  // 0: there is no plan
-  double cpu_s = 0;
-  int nodes = 0;  // that the plan uses
-};
-
-int nodes_of(const Plan& plan) {
-  std::set<std::string> names;
-  for (const PlanPipeline& pipeline : plan.pipelines)
-    for (const PlanStage& stage : pipeline.stages) names.insert(stage.node);
-  return static_cast<int>(names.size());
-}
-
-Planned plan(const RandomProblem& problem, const Snapshot& snapshot, const NativeOptions& options) {
-  const ChildOutput output = run_in_child([&] {
-    PlanOptions of_search;
-    of_search.explain = false;
-    options.effort.limit(of_search, options.search_effort);
-    Inputs inputs = problem.inputs;
-    inputs.snapshot = snapshot;
-    const double started_s = process_cpu_s();
-    const SearchResult found = search(inputs.context(), of_search);
-    const double cpu_s = process_cpu_s() - started_s;
-    if (found.candidates.empty()) return fmt::format("0 {} 0", cpu_s);
-    const Candidate& best = found.candidates.front();
-    return fmt::format("{} {} {}", best.prediction.iteration_s, cpu_s, nodes_of(best.plan));
-  });
-  Planned planned;
-  std::istringstream(output.text) >> planned.iteration_s >> planned.cpu_s >> planned.nodes;
-  return planned;
+Searched searched_on(const RandomProblem& problem, const Snapshot& snapshot, const NativeOptions& options) {
+  Inputs inputs = problem.inputs;
+  inputs.snapshot = snapshot;
+  return searched(inputs, PlanOptions().allow, options);
 }
 
 }  // namespace
@@ -85,9 +58,9 @@ int run_adjacent(const NativeOptions& options) {
   const int first = std::max(0, options.only), end = options.only < 0 ? options.count : first + 1;
   for (int number = first; number < end; ++number) {
     const RandomProblem problem = random_problem(catalog, options.seed, number, options.limits);
-    const Planned larger = plan(problem, problem.inputs.snapshot, options);
+    const Searched larger = searched_on(problem, problem.inputs.snapshot, options);
     for (const ClusterPart& part : smaller_clusters(problem.inputs.snapshot)) {
-      const Planned smaller = plan(problem, part.snapshot, options);
+      const Searched smaller = searched_on(problem, part.snapshot, options);
       if (smaller.iteration_s == 0) continue;
       const double worse_pct =
           larger.iteration_s == 0 ? 100 : 100 * (larger.iteration_s / smaller.iteration_s - 1);

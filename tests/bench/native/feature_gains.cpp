@@ -3,38 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
-#include <sstream>
 
-#include "tests/bench/native/child_process.h"
+#include "tests/bench/native/searched.h"
 
 namespace sailor::bench {
 namespace {
 
 constexpr double kByChance_pct = 5;
 constexpr double kGain_pct = 1;
-
-struct PlannedWith {
-  double iteration_s = 0, bound_s = 0;  // 0: none
-  double cpu_s = 0;
-};
-
-PlannedWith plan_with(const RandomProblem& problem, const PlanFeatures& allow, const NativeOptions& options) {
-  const ChildOutput output = run_in_child([&] {
-    PlanOptions of_search;
-    of_search.explain = false;
-    of_search.allow = allow;
-    options.effort.limit(of_search, options.search_effort);
-    const double started_s = process_cpu_s();
-    const SearchResult found = search(problem.inputs.context(), of_search);
-    return fmt::format("{} {} {}",
-                       found.candidates.empty() ? 0 : found.candidates.front().prediction.iteration_s,
-                       found.bound_iteration_s.value_or(0), process_cpu_s() - started_s);
-  });
-  PlannedWith planned;
-  std::istringstream(output.text) >> planned.iteration_s >> planned.bound_s >> planned.cpu_s;
-  return planned;
-}
 
 // What needs it goes with it.
 PlanFeatures without(PlanFeature feature) {
@@ -51,7 +27,7 @@ struct FeatureGain {
   int compared = 0, gained = 0, only_with = 0, only_without = 0;
 
   // Per cent that a plan without the feature is slower; text for the table.
-  std::string add(const PlannedWith& with, const PlannedWith& without) {
+  std::string add(const Searched& with, const Searched& without) {
     if (with.iteration_s == 0 || without.iteration_s == 0) {
       only_with += with.iteration_s > 0;
       only_without += without.iteration_s > 0;
@@ -82,14 +58,14 @@ int run_feature_gains(const NativeOptions& options) {
   const int first = std::max(0, options.only), end = options.only < 0 ? options.count : first + 1;
   for (int number = first; number < end; ++number) {
     const RandomProblem problem = random_problem(catalog, options.seed, number, options.limits);
-    const PlannedWith all = plan_with(problem, all_plan_features(), options);
+    const Searched all = searched(problem.inputs, all_plan_features(), options);
     const bool has_gap = all.iteration_s > 0 && all.bound_s > 0;
     fmt::print("{},{},{},{},{},{:.2f}", number, problem.gpus(), fmt::join(problem.types(), " "),
                all.iteration_s > 0 ? fmt::format("{:.6g}", all.iteration_s) : "none",
                has_gap ? fmt::format("{:.1f}", 100 * (all.iteration_s / all.bound_s - 1)) : "", all.cpu_s);
     size_t at = 0;
     for (const PlanFeature feature : all_plan_features())
-      fmt::print(",{}", features[at++].add(all, plan_with(problem, without(feature), options)));
+      fmt::print(",{}", features[at++].add(all, searched(problem.inputs, without(feature), options)));
     fmt::print("\n");
     std::fflush(stdout);
   }
