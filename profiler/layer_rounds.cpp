@@ -109,7 +109,12 @@ void LayerRounds::measure_round(int round, int tp, const std::vector<int>& micro
 void LayerRounds::put_cell(int tp, int microbatch) {
   const StackBench::ByKind cell = typical(journal_.rounds().at({tp, microbatch}));
   for (size_t k = 0; k < kinds_.size(); ++k)
-    put_time(profile_, {microbatch, tp, kinds_[k], cell[k].times, cell[k].samples, cell[k].outliers,
+    put_time(profile_, {microbatch,
+                        {.tp = tp},
+                        kinds_[k],
+                        cell[k].times,
+                        cell[k].samples,
+                        cell[k].outliers,
                         cell[k].relative_error});
 }
 

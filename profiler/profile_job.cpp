@@ -159,7 +159,7 @@ void measure_sizes(const JobSpec& job, int tp, Device& device, ProfileFile& prof
   for (const LayerKind kind : layer_kinds(job.model)) {
     for (int microbatch = kSizesMicrobatch;; microbatch = 1) {
       try {
-        put(profile, {tp, kind, LayerBench(job, kind, tp, device).sizes(microbatch)});
+        put(profile, {{.tp = tp}, kind, LayerBench(job, kind, tp, device).sizes(microbatch)});
         break;
       } catch (const std::exception& error) {
         const auto failure = device_failure(error);

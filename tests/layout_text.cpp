@@ -13,7 +13,10 @@ namespace sailor {
 
 std::string to_text(const TpLayout& layout) {
   std::vector<std::string> pipelines;
-  for (const auto& stages : layout) pipelines.push_back(fmt::format("{}", fmt::join(stages, ",")));
+  for (const auto& stages : layout) {
+    std::string& text = pipelines.emplace_back();
+    for (const ReplicaShape& shape : stages) text += (text.empty() ? "" : ",") + to_string(shape);
+  }
   return fmt::format("{}", fmt::join(pipelines, "/"));
 }
 
@@ -24,15 +27,21 @@ TpLayout parse_layout(const std::string& text) {
     layout.emplace_back();
     std::istringstream stages(pipeline);
     for (std::string stage; std::getline(stages, stage, ',');) {
-      int tp = 0;
-      const auto parsed = std::from_chars(stage.data(), stage.data() + stage.size(), tp);
-      if (parsed.ec != std::errc() || parsed.ptr != stage.data() + stage.size() || tp < 1 || tp > 64) break;
-      layout.back().push_back(tp);
+      ReplicaShape shape;
+      const char* const end = stage.data() + stage.size();
+      auto parsed = std::from_chars(stage.data(), end, shape.tp);
+      if (parsed.ec == std::errc() && parsed.ptr != end && *parsed.ptr == 'x')
+        parsed = std::from_chars(parsed.ptr + 1, end, shape.cp);
+      if (parsed.ec != std::errc() || parsed.ptr != end || shape.tp < 1 || shape.cp < 1 || shape.gpus() > 64)
+        break;
+      layout.back().push_back(shape);
     }
   }
   if (layout.empty() || to_text(layout) != text ||
       std::any_of(layout.begin(), layout.end(), [](const auto& stages) { return stages.empty(); })) {
-    throw InputError("--layout: " + text + " is no layout; write pipelines as TP degrees, such as 4,1/2");
+    throw InputError("--layout: " + text +
+                     " is no layout; write pipelines as TP degrees, such as 4,1/2, or 2x4 with a CP "
+                     "degree of 4");
   }
   return layout;
 }

@@ -1,13 +1,16 @@
 // Layouts as text for the command line and output: pipelines separated by `/`, each a list of the TP degrees
-// of its stages separated by `,`. `4,1/2` is a pipeline of two stages and one of a single stage. Pure.
+// of its stages separated by `,`. `4,1/2` is a pipeline of two stages and one of a single stage; `2x4` is a
+// stage with TP degree 2 and CP degree 4. Pure.
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "planner/spec/replica_shape.h"
+
 namespace sailor {
 
-using TpLayout = std::vector<std::vector<int>>;  // TP degrees by pipeline and stage
+using TpLayout = std::vector<std::vector<ReplicaShape>>;  // by pipeline and stage
 
 // Throws InputError naming `--layout`.
 TpLayout parse_layout(const std::string& text);

@@ -67,7 +67,10 @@ std::string feature_text(const Plan& plan) {
        {std::string(plan.precision ? to_string(*plan.precision) : ""), short_name(plan.zero), recompute,
         plan.interleave > 1 ? fmt::format("interleave:{}", plan.interleave) : std::string(),
         std::string(most_weight_delay(plan) != kWholeBackward ? "split-backward" : ""),
-        std::string(plan.sequence_parallel ? "sp" : "")})
+        std::string(plan.sequence_parallel && (has_tensor_parallelism(plan) || !has_context_parallelism(plan))
+                        ? "sp"
+                        : ""),
+        std::string(has_context_parallelism(plan) ? "cp" : "")})
     if (!feature.empty()) text += (text.empty() ? "" : " ") + feature;
   return text;
 }

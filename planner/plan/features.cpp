@@ -29,6 +29,8 @@ const char* to_string(PlanFeature feature) {
       return "split-backward";
     case PlanFeature::sequence_parallel:
       return "sequence-parallel";
+    case PlanFeature::context_parallel:
+      return "context-parallel";
     case PlanFeature::selective_recompute:
       return "selective";
     case PlanFeature::zero3:
@@ -59,15 +61,17 @@ PlanFeatures parse_plan_features(const std::string& text) {
   }
   if (out.contains(PlanFeature::zero3)) out.insert(PlanFeature::zero2);
   if (out.contains(PlanFeature::zero2)) out.insert(PlanFeature::zero1);
+  if (out.contains(PlanFeature::context_parallel)) out.insert(PlanFeature::sequence_parallel);
   if (out.empty())
     throw InputError(fmt::format("no plan feature is given ({}, all or none)", fmt::join(names, ", ")));
   return out;
 }
 
 PlanFeatures all_plan_features() {
-  return {PlanFeature::unlike_cuts, PlanFeature::unlike_shares,  PlanFeature::recompute,
-          PlanFeature::zero1,       PlanFeature::zero2,          PlanFeature::zero3,
-          PlanFeature::interleave,  PlanFeature::split_backward, PlanFeature::sequence_parallel};
+  return {PlanFeature::unlike_cuts,     PlanFeature::unlike_shares,  PlanFeature::recompute,
+          PlanFeature::zero1,           PlanFeature::zero2,          PlanFeature::zero3,
+          PlanFeature::interleave,      PlanFeature::split_backward, PlanFeature::sequence_parallel,
+          PlanFeature::context_parallel};
 }
 
 PlanFeatures predictable_features() {

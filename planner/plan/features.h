@@ -11,6 +11,7 @@
 //     split-backward  a stage computes the gradients of weights after those that others wait for
 //                     (spec/split_backward.h)
 //     sequence-parallel  stages with tensor parallelism split the tokens outside of it (sequence parallelism)
+//     context-parallel   GPUs with the same weights split the tokens of a microbatch; with sequence-parallel
 // and what the planner never offers, but plans that others have run may have
 //     selective       a stage computes the inside of attention again, and keeps the rest
 // Pure and thread-safe.
@@ -34,6 +35,7 @@ enum class PlanFeature {
   interleave,
   split_backward,
   sequence_parallel,
+  context_parallel,
   selective_recompute
 };
 using PlanFeatures = std::set<PlanFeature>;

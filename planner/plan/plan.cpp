@@ -37,6 +37,17 @@ bool has_tensor_parallelism(const Plan& plan) {
   });
 }
 
+bool has_context_parallelism(const Plan& plan) {
+  return std::any_of(plan.pipelines.begin(), plan.pipelines.end(), [](const PlanPipeline& pipeline) {
+    return std::any_of(pipeline.stages.begin(), pipeline.stages.end(),
+                       [](const PlanStage& stage) { return stage.shape.cp > 1; });
+  });
+}
+
+bool has_replicas(const Plan& plan) {
+  return plan.pipelines.size() > 1 || has_context_parallelism(plan);
+}
+
 int num_ranks(const Plan& plan) {
   int ranks = 0;
   for (const PlanPipeline& pipeline : plan.pipelines) {
@@ -75,7 +86,7 @@ std::string summary(const Plan& plan) {
     std::string text;
     for (const PlanStage& stage : pipeline.stages) {
       text += fmt::format("{}{}x{} tp{}", text.empty() ? "" : " | ", stage.shape.gpus(), stage.gpu_type,
-                          stage.shape.tp);
+                          to_string(stage.shape));
     }
     return text;
   };

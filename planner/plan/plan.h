@@ -62,7 +62,8 @@ struct Plan {
   std::vector<PlanPipeline> pipelines;
   Zero zero = Zero::none;
   int interleave = 1;
-  // Stages with a TP degree above 1 split the tokens between their tensor-parallel regions.
+  // Stages with a TP degree above 1 split the tokens between their tensor-parallel regions; so it is if any
+  // stage has a CP degree above 1.
   bool sequence_parallel = false;
   std::optional<Precision> precision{};  // where the job leaves it to the plan; absent = the job's
   std::optional<PlanPrediction> prediction;
@@ -74,6 +75,9 @@ std::set<std::string> gpu_types_of(const Plan& plan);
 // Number of its GPUs by type, then zone.
 std::map<std::string, std::map<std::string, int>> gpu_counts_of(const Plan& plan);
 bool has_tensor_parallelism(const Plan& plan);
+bool has_context_parallelism(const Plan& plan);
+// Are there GPUs that train the same parameters, whose gradients must be summed?
+bool has_replicas(const Plan& plan);
 // Number of GPUs of the plan = number of trainer ranks.
 int num_ranks(const Plan& plan);
 // Microbatches of all pipelines: ceil(global_batch / microbatch).

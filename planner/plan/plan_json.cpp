@@ -33,7 +33,8 @@ StageRecompute read_stage_recompute(const Field& field) {
 }
 
 PlanStage read_stage(const Field& field) {
-  MapField map(field, {"layers", "gpu_type", "zone", "tp", "recompute", "weight_delay", "node", "gpus"});
+  MapField map(field,
+               {"layers", "gpu_type", "zone", "tp", "cp", "recompute", "weight_delay", "node", "gpus"});
   PlanStage stage;
   Field layers = map.required("layers");
   std::vector<Field> range = layers.items();
@@ -47,6 +48,7 @@ PlanStage read_stage(const Field& field) {
   stage.gpu_type = map.required("gpu_type").name();
   stage.zone = map.required("zone").name();
   stage.shape.tp = map.required("tp").integer<int>(1, kMostGpus);
+  if (auto cp = map.optional("cp")) stage.shape.cp = cp->integer<int>(1, kMostGpus);
   if (auto recompute = map.optional("recompute")) stage.recompute = read_stage_recompute(*recompute);
   if (auto delay = map.optional("weight_delay")) stage.weight_delay = delay->integer<int>(0, 1'000'000);
   if (auto node = map.optional("node")) stage.node = node->name();
@@ -54,7 +56,7 @@ PlanStage read_stage(const Field& field) {
     for (const Field& gpu : gpus->items()) stage.gpus.push_back(gpu.integer<int>(0, kMostGpus));
     if (stage.node.empty()) gpus->fail("a stage with the key \"gpus\" needs the key \"node\" too");
     if (static_cast<int>(stage.gpus.size()) != stage.shape.gpus()) {
-      gpus->fail(fmt::format("{} GPUs for a TP degree of {}", stage.gpus.size(), stage.shape.tp));
+      gpus->fail(fmt::format("{} GPUs for {}", stage.gpus.size(), degrees_text(stage.shape)));
     }
   } else if (!stage.node.empty()) {
     map.fail("a stage with the key \"node\" needs the key \"gpus\" too");
@@ -118,6 +120,7 @@ nlohmann::ordered_json stage_json(const PlanStage& stage) {
   json["gpu_type"] = stage.gpu_type;
   json["zone"] = stage.zone;
   json["tp"] = stage.shape.tp;
+  if (stage.shape.cp > 1) json["cp"] = stage.shape.cp;
   json["recompute"] = recompute_json(stage.recompute);
   if (stage.weight_delay != kWholeBackward) json["weight_delay"] = stage.weight_delay;
   if (!stage.node.empty()) {

@@ -24,6 +24,7 @@ RankLayout::RankLayout(const Plan& plan) {
                           .pipeline = static_cast<int>(p),
                           .stage = static_cast<int>(s),
                           .tp_rank = stage.shape.part_of(g),
+                          .cp_rank = stage.shape.copy_of(g),
                           .shape = stage.shape,
                           .node = stage.node,
                           .gpu = placed ? stage.gpus[static_cast<size_t>(g)] : -1});

@@ -15,10 +15,15 @@ struct RankSlot {
   int pipeline = 0;
   int stage = 0;       // in its pipeline; with interleaved chunks: the group of GPUs = its first stage
   int tp_rank = 0;     // in its TP group: its part of the weights
+  int cp_rank = 0;     // its TP group's number in the replica: its part of the tokens
   ReplicaShape shape;  // of its stage
   std::string node;    // empty if the plan is not placed
   int gpu = -1;        // index on the node; -1 if not placed
 };
+
+inline bool is_first_of_stage(const RankSlot& slot) {
+  return slot.tp_rank == 0 && slot.cp_rank == 0;
+}
 
 class RankLayout {
  public:

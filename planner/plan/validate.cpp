@@ -67,6 +67,28 @@ void check_stage(const PlanStage& stage, const std::string& where, const ModelSp
                                              std::max(0, blocks)));
 }
 
+void check_context_parallel(const Plan& plan, const PlanStage& stage, const std::string& where,
+                            const ModelSpec& model, const PlanFeatures& allowed,
+                            std::vector<std::string>& violations) {
+  const int cp = stage.shape.cp, parts = stage.shape.gpus();
+  if (cp == 1) return;
+  const std::string degree = where + fmt::format("cp {} ", cp);
+  if (cp < 1) {
+    violations.push_back(degree + "is not a valid context-parallel degree");
+  } else if (!allowed.contains(PlanFeature::context_parallel)) {
+    violations.push_back(degree + "is not supported by this version's trainer");
+  } else if (!plan.sequence_parallel) {
+    violations.push_back(degree + "splits the tokens: set \"sequence_parallel\": true");
+  } else if (model.qk_norm == QkNorm::projection) {
+    violations.push_back(degree + "splits the heads of attention, over all of which this model has one norm");
+  } else if (model.heads % parts != 0 || model.key_value_heads() % parts != 0) {
+    violations.push_back(degree +
+                         fmt::format("times tp {} does not divide the model's {} heads and {} key and "
+                                     "value heads",
+                                     stage.shape.tp, model.heads, model.key_value_heads()));
+  }
+}
+
 void check_split_backward(const Plan& plan, size_t p, const PlanFeatures& allowed,
                           std::vector<std::string>& violations) {
   const std::vector<PlanStage>& stages = plan.pipelines[p].stages;
@@ -132,7 +154,7 @@ void check_placed_stage(const PlanStage& stage, const std::string& where, const 
   }
   if (static_cast<int>(stage.gpus.size()) != stage.shape.gpus()) {
     violations.push_back(
-        where + fmt::format("{} GPUs are listed for a TP degree of {}", stage.gpus.size(), stage.shape.tp));
+        where + fmt::format("{} GPUs are listed for {}", stage.gpus.size(), degrees_text(stage.shape)));
   }
   for (int gpu : stage.gpus) {
     if (gpu >= node->gpus) {
@@ -191,6 +213,7 @@ std::vector<std::string> check_plan(const Plan& plan, const JobSpec& job, const 
     check_layers(pipeline, p, job.model.num_all_layers(), violations);
     for (size_t s = 0; s < pipeline.stages.size(); ++s) {
       check_stage(pipeline.stages[s], at(p, s), job.model, allowed, violations);
+      check_context_parallel(plan, pipeline.stages[s], at(p, s), job.model, allowed, violations);
     }
     check_split_backward(plan, p, allowed, violations);
   }

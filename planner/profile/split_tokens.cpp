@@ -20,8 +20,40 @@ void multiply(double& value, double before, double after) {
   if (before > 0) value *= after / before;
 }
 
+// Of one sequence.
+int64_t query_elements(const ModelSpec& model) {
+  return int64_t{model.sequence} * model.heads * model.head_width();
+}
+int64_t qkv_elements(const ModelSpec& model) {
+  return query_elements(model) + 2 * int64_t{model.sequence} * model.key_value_heads() * model.head_width();
+}
+
 bool has_estimates(const SplitTimes& of) {
   return has_kernel_model(of.type, of.precision) && find_family(of.job.model.family) != nullptr;
+}
+
+// The part of a layer's time that remains of a microbatch divided by shape.cp.
+double context_share(const LayerProfile& profile, int microbatch, const ReplicaShape& shape, size_t layer,
+                     double LayerTimes::*part) {
+  const double sequences = static_cast<double>(microbatch) / shape.cp;
+  const auto at = [&](int size) { return (*profile.find(size, {.tp = shape.tp}))[layer].*part; };
+  const double whole = at(microbatch);
+  if (whole <= 0) return 1;
+  std::vector<int> sizes;
+  for (const auto& [key, cell] : profile.cells)
+    if (key.second == ReplicaShape{.tp = shape.tp}) sizes.push_back(key.first);
+  if (sizes.size() == 1) return 1.0 / shape.cp;
+  const auto above = std::lower_bound(sizes.begin(), sizes.end(), sequences);
+  if (above != sizes.begin()) {
+    const int below = *std::prev(above);
+    const double share = (sequences - below) / (*above - below);
+    return (at(below) + share * (at(*above) - at(below))) / whole;
+  }
+  // What a microbatch takes however small it is, as far as the two smallest ones tell.
+  const int first = sizes[0], second = sizes[1];
+  const double fixed_s =
+      std::clamp((at(first) * second - at(second) * first) / (second - first), 0.0, at(first));
+  return (fixed_s + (at(first) - fixed_s) * sequences / first) / whole;
 }
 
 }  // namespace
@@ -42,8 +74,9 @@ void split_tokens(std::vector<LayerSizes>& sizes, const std::vector<LayerSizes>&
 }
 
 void split_tokens(LayerProfile::Cell& cell, const SplitTimes& of) {
-  if (of.tp < 2 || of.style.sequence_parallel || of.type.emulation || of.link == nullptr) return;
-  const Ring ring{of.tp, 1, 1, of.link, nullptr};
+  const int tp = of.shape.tp;
+  if (tp < 2 || of.style.sequence_parallel || of.type.emulation || of.link == nullptr) return;
+  const Ring ring{tp, 1, 1, of.link, nullptr};
   FrameworkStyle split = of.style;
   split.sequence_parallel = true;
   // Frozen weights have no gradients, for which their inputs would be gathered again.
@@ -69,6 +102,49 @@ void split_tokens(LayerProfile::Cell& cell, const SplitTimes& of) {
     for (double LayerTimes::*part : {&LayerTimes::forward_s, &LayerTimes::backward_s, &LayerTimes::light_s,
                                      &LayerTimes::mlp_s, &LayerTimes::weight_s})
       multiply(cell[layer].*part, before[layer].*part, after[layer].*part);
+}
+
+void split_context(std::vector<LayerSizes>& sizes, const ModelSpec& model, Precision precision,
+                   const ReplicaShape& shape) {
+  if (shape.cp < 2) return;
+  // Of queries, keys and values: what is sent, and what is received.
+  const auto exchanged =
+      static_cast<int64_t>(2 * qkv_elements(model) / shape.gpus() * element_bytes(precision));
+  for (size_t layer = 0; layer < sizes.size(); ++layer) {
+    for (int64_t LayerSizes::*part :
+         {&LayerSizes::activation_bytes, &LayerSizes::selective_bytes, &LayerSizes::light_bytes,
+          &LayerSizes::mlp_bytes, &LayerSizes::checkpoint_bytes, &LayerSizes::workspace_bytes,
+          &LayerSizes::pending_bytes, &LayerSizes::persistent_bytes})
+      sizes[layer].*part = (sizes[layer].*part + shape.cp - 1) / shape.cp;
+    if (layer > 0 && layer + 1 < sizes.size()) sizes[layer].workspace_bytes += exchanged;
+  }
+}
+
+void share_context(LayerProfile::Cell& cell, const LayerProfile& profile, int microbatch,
+                   const ReplicaShape& shape) {
+  if (shape.cp < 2) return;
+  for (size_t layer = 0; layer < cell.size(); ++layer)
+    for (double LayerTimes::*part :
+         {&LayerTimes::forward_s, &LayerTimes::backward_s, &LayerTimes::attention_s, &LayerTimes::light_s,
+          &LayerTimes::mlp_s, &LayerTimes::weight_s})
+      cell[layer].*part *= context_share(profile, microbatch, shape, layer, part);
+}
+
+void split_context(LayerProfile::Cell& cell, const LayerProfile& profile, const SplitTimes& of) {
+  const ReplicaShape& shape = of.shape;
+  if (shape.cp < 2) return;
+  share_context(cell, profile, of.microbatch, shape);
+  if (of.type.emulation || of.link == nullptr) return;
+  const double bytes = static_cast<double>(of.microbatch) / shape.gpus() * (shape.cp - 1) / shape.cp *
+                       element_bytes(of.precision);
+  const ModelSpec& model = of.job.model;
+  const double exchanges_s = of.link->time_s(bytes * static_cast<double>(qkv_elements(model)), 1) +
+                             of.link->time_s(bytes * static_cast<double>(query_elements(model)), 1);
+  for (size_t block = 1; block + 1 < cell.size(); ++block) {
+    cell[block].forward_s += exchanges_s;
+    cell[block].backward_s += exchanges_s;
+    if (cell[block].attention_s > 0) cell[block].attention_s += exchanges_s;
+  }
 }
 
 }  // namespace sailor

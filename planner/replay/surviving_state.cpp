@@ -23,7 +23,7 @@ bool uses_any(const Plan& plan, const LostGpus& gpus) {
 
 bool holds_whole_state(const Plan& plan, const LostGpus& lost) {
   if (!uses_any(plan, lost)) return true;
-  if (shards_optimizer(plan.zero) && plan.pipelines.size() > 1) return false;
+  if (shards_optimizer(plan.zero) && has_replicas(plan)) return false;
   int parts = 1, layers = 0;
   for (const PlanPipeline& pipeline : plan.pipelines)
     for (const PlanStage& stage : pipeline.stages) {

@@ -14,10 +14,10 @@ std::string tp_of(const PlanPipeline& pipeline, size_t groups) {
   std::string text;
   bool equal = true;
   for (size_t i = 0; i < groups; ++i) {
-    equal = equal && pipeline.stages[i].shape.tp == pipeline.stages[0].shape.tp;
-    text += fmt::format("{}{}", i == 0 ? "" : ",", pipeline.stages[i].shape.tp);
+    equal = equal && pipeline.stages[i].shape == pipeline.stages[0].shape;
+    text += (i == 0 ? "" : ",") + to_string(pipeline.stages[i].shape);
   }
-  return equal ? fmt::format("{}", pipeline.stages.at(0).shape.tp) : text;
+  return equal ? to_string(pipeline.stages.at(0).shape) : text;
 }
 
 }  // namespace

@@ -96,8 +96,8 @@ std::string row(const Run& run, bool with_recompute) {
       "{:<5} {:<5} {:>4} {:<9} {:<14} {:>3} {:<16} {:<9} {:>9.4g} {:>9.4g} {:>5.0f}% {:>5}/{}{}\n",
       cut_to(number_ranges(run.pipelines), 5), number_ranges(stages),
       run.plan.pipelines[static_cast<size_t>(run.pipelines[0])].microbatches, layers_text(run),
-      cut_to((p.estimated ? "~" : "") + stage.gpu_type, 14), stage.shape.tp, nodes_text(run), gpus_text(run),
-      p.forward_s, p.backward_s, 100 * busy, gib(memory), gib(p.capacity_bytes),
+      cut_to((p.estimated ? "~" : "") + stage.gpu_type, 14), to_string(stage.shape), nodes_text(run),
+      gpus_text(run), p.forward_s, p.backward_s, 100 * busy, gib(memory), gib(p.capacity_bytes),
       with_recompute ? (stage.recompute == Recompute::none ? "  -" : "  " + to_string(stage.recompute)) : "");
 }
 

@@ -23,6 +23,7 @@ std::string uniform_obstacle(const JobSpec& job, const Plan& plan) {
       const PlanStage &stage = pipeline.stages[i], &like = first.stages[i];
       if (stage.shape.tp != first.stages[0].shape.tp)
         return "its stages have different tensor-parallel degrees";
+      if (stage.shape.cp > 1) return "it has context parallelism";
       if (stage.first_layer != like.first_layer || stage.end_layer != like.end_layer)
         return "its pipelines cut the layers differently";
       if (stage.recompute != first.stages[0].recompute) return "only some of its stages recompute";

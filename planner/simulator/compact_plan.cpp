@@ -1,10 +1,31 @@
 #include "planner/simulator/compact_plan.h"
 
+#include <algorithm>
+#include <limits>
 #include <map>
 #include <string>
 #include <utility>
 
 namespace sailor::native {
+
+int sharers(const CompactPlan& plan, const StageKinds& kinds, int first_layer, int end_layer) {
+  if (!plan.splits_context) return plan.pipelines();
+  int sharers = 0;
+  for (int j = 0; j < plan.pipelines(); ++j) {
+    int fewest = std::numeric_limits<int>::max();
+    for (const CompactStage& stage : plan.of(j))
+      if (stage.first_layer < end_layer && stage.end_layer > first_layer)
+        fewest = std::min(fewest, kinds.shape(stage.kind).copies());
+    sharers += fewest;
+  }
+  return sharers;
+}
+
+bool has_replicas(const CompactPlan& plan, const StageKinds& kinds) {
+  if (plan.pipelines() > 1 || !plan.splits_context) return plan.pipelines() > 1;
+  return std::any_of(plan.stages.begin(), plan.stages.end(),
+                     [&](const CompactStage& stage) { return kinds.shape(stage.kind).copies() > 1; });
+}
 
 CompactPlan compact(const Plan& plan, StageKinds& kinds) {
   CompactPlan out;
@@ -23,6 +44,7 @@ CompactPlan compact(const Plan& plan, StageKinds& kinds) {
                          before->gpu_type == stage.gpu_type && before->zone == stage.zone;
       compact.kind = alike ? out.stages.back().kind
                            : kinds.number(stage.gpu_type, stage.zone, stage.shape, plan.sequence_parallel);
+      out.splits_context = out.splits_context || stage.shape.cp > 1;
       compact.first_layer = stage.first_layer;
       compact.end_layer = stage.end_layer;
       compact.recompute = stage.recompute;

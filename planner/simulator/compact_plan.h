@@ -27,6 +27,7 @@ struct CompactPlan {
   Zero zero = Zero::none;
   int interleave = 1;
   bool sequence_parallel = false;    // kinds with a TP degree above 1 split tokens
+  bool splits_context = false;       // kinds may have CP degrees above 1
   int nodes = 0;                     // stages are on nodes 0 to nodes - 1
   std::vector<CompactStage> stages;  // of the first pipeline, then of the second, ...
   std::vector<int> first;            // first stage of each pipeline; one more entry for the end
@@ -47,6 +48,12 @@ struct CompactPlan {
 inline bool on_one_node(const CompactStage& a, const CompactStage& b) {
   return a.node >= 0 && a.node == b.node;
 }
+
+// GPUs of different replicas or CP ranks that share the sums of a layer's gradients, the fewest of layers
+// [first, end).
+int sharers(const CompactPlan& plan, const StageKinds& kinds, int first_layer, int end_layer);
+// Has any layer more than one?
+bool has_replicas(const CompactPlan& plan, const StageKinds& kinds);
 
 // Numbers the kinds of the plan. Throws InputError when one is not profiled.
 CompactPlan compact(const Plan& plan, StageKinds& kinds);

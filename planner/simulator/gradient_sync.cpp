@@ -224,8 +224,9 @@ class Rings {
     return false;
   }
 
-  // How many rings leave each node at the same time, if everything sums at once: every GPU of every group
-  // of GPUs that has members elsewhere. What the same GPUs sum, they sum one after the other.
+  // How many rings leave each node at the same time, if everything sums at once: one for every part of the
+  // weights of every group of GPUs that has members elsewhere. What the same GPUs sum, they sum one after the
+  // other.
   void count_rings(const std::vector<LayerGroup>& groups) {
     size_t most_groups = 0;
     for (const PipelineClass& of : classes_.pipelines)
@@ -238,20 +239,20 @@ class Rings {
         leaves[c * most_groups +
                static_cast<size_t>(group.stage_of[c]) % plan_.groups(classes_.pipelines[c].pipeline)] = 1;
     }
-    std::vector<int> gpus(rings_.size(), 0), nodes;  // of replicas on a node: the most
+    std::vector<int> parts(rings_.size(), 0), nodes;  // of replicas on a node: the most
     for (size_t g = 0; g < most_groups; ++g) {
       nodes.clear();
       for (size_t j = 0; j < classes_.of_pipeline.size(); ++j) {
         if (!leaves[static_cast<size_t>(classes_.of_pipeline[j]) * most_groups + g]) continue;
         const CompactStage& stage = plan_.stages[static_cast<size_t>(plan_.first[j]) + g];
         if (stage.node < 0) continue;
-        int& most = gpus[static_cast<size_t>(stage.node)];
+        int& most = parts[static_cast<size_t>(stage.node)];
         if (most == 0) nodes.push_back(stage.node);
-        most = std::max(most, kinds_.shape(stage.kind).gpus());
+        most = std::max(most, kinds_.shape(stage.kind).parts());
       }
       for (const int node : nodes) {
-        rings_[static_cast<size_t>(node)] += gpus[static_cast<size_t>(node)];
-        gpus[static_cast<size_t>(node)] = 0;
+        rings_[static_cast<size_t>(node)] += parts[static_cast<size_t>(node)];
+        parts[static_cast<size_t>(node)] = 0;
       }
     }
   }
@@ -259,7 +260,13 @@ class Rings {
   Links links_of(const LayerGroup& group) {
     const int D = plan_.pipelines();
     Links links;
-    links.ring.ranks = D;
+    links.ring.ranks = 0;
+    for (int j = 0; j < D; ++j) {
+      const int kind = stage_of(group, j).kind, copies = kinds_.shape(kind).copies();
+      links.ring.ranks += copies;
+      if (copies > 1) add_distinct(links.intra, kinds_.link(kind, kind, true));
+    }
+    if (D == 1) return links;
     const std::vector<int>& order = order_.of(plan_, classes_, group);
     ++groups_seen_;
     int from = -1, to = -1;  // kinds of the link before
@@ -274,7 +281,7 @@ class Rings {
       to = b.kind;
       was_near = near;
       if (a->node < 0) {
-        links.ring.sharing = std::max<double>(links.ring.sharing, kinds_.shape(a->kind).gpus());
+        links.ring.sharing = std::max<double>(links.ring.sharing, kinds_.shape(a->kind).parts());
         ++links.ring.nodes;
       } else if (int& seen = seen_[static_cast<size_t>(a->node)]; seen != groups_seen_) {
         seen = groups_seen_;
@@ -303,7 +310,7 @@ class Rings {
 std::vector<SyncTimes> sync_times(const CompactPlan& plan, const PlanClasses& classes,
                                   const std::vector<LayerGroup>& groups, StageKinds& kinds) {
   std::vector<SyncTimes> times(groups.size());
-  if (plan.pipelines() < 2) return times;
+  if (!has_replicas(plan, kinds)) return times;
   Rings rings(plan, classes, groups, kinds);
   for (size_t g = 0; g < groups.size(); ++g) times[g] = rings.times(groups[g]);
   return times;
@@ -315,23 +322,26 @@ void add_sync_traffic(const CompactPlan& plan, const PlanClasses& classes,
   if (D < 2) return;
   const PlanningContext& context = kinds.context();
   const bool mesh = context.framework.sums == FrameworkStyle::Sums::mesh;
-  const double part = moved_bytes(plan, context) / D / 1e9;
+  const double bytes = moved_bytes(plan, context) / 1e9;
   RingOrder ring(plan.nodes);
   for (const LayerGroup& group : groups) {
-    const double gb = whole_parameters(plan, classes, group, kinds) * part;
+    const int R = sharers(plan, kinds, group.first_layer, group.end_layer);
+    const double gb = whole_parameters(plan, classes, group, kinds) * bytes / R;
     if (!mesh) {
       const std::vector<int>& order = ring.of(plan, classes, group);
       for (int j = 0; j < D; ++j)
         add_traffic(kinds, member(plan, classes, group, order[static_cast<size_t>(j)]).kind,
-                    member(plan, classes, group, order[static_cast<size_t>((j + 1) % D)]).kind, gb * (D - 1),
+                    member(plan, classes, group, order[static_cast<size_t>((j + 1) % D)]).kind, gb * (R - 1),
                     spent);
       continue;
     }
     for (const PipelineClass& a : classes.pipelines)
       for (const PipelineClass& b : classes.pipelines) {
-        const double pairs = a.count * (b.count - (&a == &b ? 1.0 : 0.0));
-        add_traffic(kinds, member(plan, classes, group, a.pipeline).kind,
-                    member(plan, classes, group, b.pipeline).kind, pairs * gb, spent);
+        const int from = member(plan, classes, group, a.pipeline).kind,
+                  to = member(plan, classes, group, b.pipeline).kind;
+        const double pairs = a.count * (b.count - (&a == &b ? 1.0 : 0.0)) * kinds.shape(from).copies() *
+                             kinds.shape(to).copies();
+        add_traffic(kinds, from, to, pairs * gb, spent);
       }
   }
 }

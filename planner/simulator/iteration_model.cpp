@@ -9,12 +9,12 @@
 namespace sailor::native {
 namespace {
 
-Zero zero_of(const CompactPlan& plan, const FrameworkStyle& style) {
-  return plan.pipelines() > 1 ? std::max(plan.zero, style.zero) : Zero::none;
+Zero zero_of(const CompactPlan& plan, const StageKinds& kinds) {
+  return has_replicas(plan, kinds) ? std::max(plan.zero, kinds.context().framework.zero) : Zero::none;
 }
 
-bool is_sharded(const CompactPlan& plan, const FrameworkStyle& style) {
-  return shards_optimizer(zero_of(plan, style));
+bool is_sharded(const CompactPlan& plan, const StageKinds& kinds) {
+  return shards_optimizer(zero_of(plan, kinds));
 }
 
 // Do two pipelines need the same memory? Most are like the one before.
@@ -63,6 +63,15 @@ PipelineSchedule schedule_of(const FrameworkStyle& style, int interleave, double
   return schedule;
 }
 
+int IterationModel::sharers_of(const CompactPlan& plan, int pipeline, int group) const {
+  if (!plan.splits_context) return plan.pipelines();
+  const auto stages = plan.of(pipeline);
+  int fewest = std::numeric_limits<int>::max();
+  for (size_t i = static_cast<size_t>(group); i < stages.size(); i += plan.groups(pipeline))
+    fewest = std::min(fewest, sharers(plan, kinds_, stages[i].first_layer, stages[i].end_layer));
+  return fewest;
+}
+
 MemoryBreakdown IterationModel::memory(std::span<const CompactStage> stages, int group,
                                        const PipelineMemoryInput& of) const {
   const PlanningContext& context = kinds_.context();
@@ -91,7 +100,7 @@ MemoryBreakdown IterationModel::memory(std::span<const CompactStage> stages, int
     input.chunks.push_back(part);
     input.shape = kind.shape;
     input.token_shares = kind.token_shares();
-    if (kind.shape.tp > 1) input.gathered_elements = sizes.front().output_elements;
+    if (kind.shape.tp > 1) input.gathered_elements = sizes.front().output_elements / kind.shape.cp;
     input.base_bytes = kind.profile->overheads.base_memory_bytes;
   }
   input.microbatch = of.microbatch;
@@ -188,7 +197,7 @@ int64_t IterationModel::missing_of_rank(const StageMemoryInput& stage) {
   input.shape = kind.shape;
   input.token_shares = kind.token_shares();
   input.base_bytes = kind.profile->overheads.base_memory_bytes;
-  if (kind.shape.tp > 1) input.gathered_elements = sizes.front().output_elements;
+  if (kind.shape.tp > 1) input.gathered_elements = sizes.front().output_elements / kind.shape.cp;
   return rank_memory(input, context.framework, context.precision).total() - kind.capacity_bytes;
 }
 
@@ -205,14 +214,15 @@ bool IterationModel::fits(const CompactPlan& plan, const PlanClasses& classes) {
     for (int g = 0; g < groups; ++g) {
       const CompactStage& stage = stages[static_cast<size_t>(g)];
       if (plan.interleave > 1) {
-        if (missing_bytes(stages, g,
-                          {plan.microbatch, plan.interleave, microbatches, plan.pipelines(), plan.zero}) > 0)
+        if (missing_bytes(
+                stages, g,
+                {plan.microbatch, plan.interleave, microbatches, sharers_of(plan, j, g), plan.zero}) > 0)
           return false;
         continue;
       }
       if (!fits({stage.kind, stage.first_layer, stage.end_layer, stage.recompute,
-                 in_flight(g, groups, microbatches), plan.microbatch, microbatches > 1, plan.pipelines(),
-                 plan.zero, false, std::min(stage.weight_delay, microbatches - 1)}))
+                 in_flight(g, groups, microbatches), plan.microbatch, microbatches > 1,
+                 sharers_of(plan, j, g), plan.zero, false, std::min(stage.weight_delay, microbatches - 1)}))
         return false;
     }
   }
@@ -279,14 +289,14 @@ void IterationModel::find_sums(const CompactPlan& plan, const IterationDetails& 
   find_mesh_sums(plan, details.classes, details.groups, kinds_, sums_);
   steps_ += static_cast<int64_t>(sums_.buckets.size() + sums_.members.size());
   // A sharded optimizer needs its own part of the sums only.
-  for (double& processor_s : sums_.processor_s) processor_s /= is_sharded(plan, style) ? 2 : 1;
+  for (double& processor_s : sums_.processor_s) processor_s /= is_sharded(plan, kinds_) ? 2 : 1;
 }
 
 void IterationModel::add_rounds(const CompactPlan& plan, IterationDetails& details) {
   details.round_s.clear();
   const PlanningContext& context = kinds_.context();
   const FrameworkStyle& style = context.framework;
-  const Zero zero = zero_of(plan, style);
+  const Zero zero = zero_of(plan, kinds_);
   if (zero < Zero::gradients) return;
   const PlanClasses& classes = details.classes;
   const Precision precision = context.precision;
@@ -332,7 +342,7 @@ void IterationModel::play_pipelines(const CompactPlan& plan, bool with_events, I
 
 void IterationModel::set_after(const CompactPlan& plan, IterationDetails& details) const {
   const PlanClasses& classes = details.classes;
-  const double shards = is_sharded(plan, kinds_.context().framework) ? plan.pipelines() : 1;
+  const bool sharded = is_sharded(plan, kinds_);
   details.after_s.assign(static_cast<size_t>(classes.ranks()), 0);
   for (size_t c = 0; c < classes.pipelines.size(); ++c) {
     const PipelineClass& of = classes.pipelines[c];
@@ -341,6 +351,7 @@ void IterationModel::set_after(const CompactPlan& plan, IterationDetails& detail
     const auto first = static_cast<size_t>(of.first_rank);
     for (size_t i = 0; i < stages.size(); ++i) {
       const std::vector<double>& update_s = details.layer_times[c][i].first->update_s;
+      const double shards = sharded ? sharers(plan, kinds_, stages[i].first_layer, stages[i].end_layer) : 1;
       details.after_s[first + i % groups] += (update_s[static_cast<size_t>(stages[i].end_layer)] -
                                               update_s[static_cast<size_t>(stages[i].first_layer)]) /
                                              shards;
@@ -403,17 +414,17 @@ double IterationModel::floor_s(const CompactPlan& plan, const IterationDetails& 
     set_bucket_starts(plan, details, chunk_end_s, sums_);
     stepping_s = std::max(
         stepping_s, least_end_s(sums_, details.after_s.size(), static_cast<int>(details.classes.nodes.size()),
-                                is_sharded(plan, kinds_.context().framework)));
+                                is_sharded(plan, kinds_)));
   }
-  const double tally_s = plan.pipelines() > 1 ? sums_.tally_s : 0;
+  const double tally_s = has_replicas(plan, kinds_) ? sums_.tally_s : 0;
   return stepping_s + tally_s + *std::max_element(details.after_s.begin(), details.after_s.end());
 }
 
 bool IterationModel::sum_over_mesh(const CompactPlan& plan, IterationDetails& details, MeshSums& sums,
                                    double most_s) {
-  if (plan.pipelines() < 2) return true;
+  if (!has_replicas(plan, kinds_)) return true;
   const PlanClasses& classes = details.classes;
-  const bool sharded = is_sharded(plan, kinds_.context().framework);
+  const bool sharded = is_sharded(plan, kinds_);
   std::vector<double> processor_s(details.backward_done_s.size(), 0);
   std::vector<const std::vector<double>*> chunk_end_s;
   for (const Timeline& timeline : details.timelines) chunk_end_s.push_back(&timeline.chunk_end_s);
@@ -453,7 +464,7 @@ void IterationModel::sum_over_rings(const CompactPlan& plan, IterationDetails& d
   const FrameworkStyle& style = kinds_.context().framework;
   const PlanClasses& classes = details.classes;
   const bool rounds = !details.round_s.empty();
-  const bool gathers_after = zero_of(plan, style) < Zero::parameters;
+  const bool gathers_after = zero_of(plan, kinds_) < Zero::parameters;
   if (!rounds) find_sums(plan, details);
   const std::vector<SyncTimes>& sums = ring_times_;
   std::vector<double>& ready_s = details.synced_s;
@@ -463,7 +474,7 @@ void IterationModel::sum_over_rings(const CompactPlan& plan, IterationDetails& d
                            timeline.last_backward_s.end());
   for (size_t g = 0; g < details.groups.size(); ++g) {
     if (gathers_after) details.gather_s[g] = sums[g].gather_s;
-    if (plan.pipelines() < 2) continue;
+    if (!has_replicas(plan, kinds_)) continue;
     const auto rank_of = [&](size_t c) {
       const PipelineClass& of = classes.pipelines[c];
       return static_cast<size_t>(of.first_rank) +
@@ -589,7 +600,7 @@ Iteration IterationModel::iteration(const CompactPlan& plan, bool with_events, I
   if (mesh) {
     if (details.round_s.empty()) find_sums(plan, details);
     // Updated weights are handed out afterwards, unless they stay sharded.
-    const Zero zero = zero_of(plan, style);
+    const Zero zero = zero_of(plan, kinds_);
     const bool sharded = shards_optimizer(zero) && zero < Zero::parameters;
     const Precision precision = kinds_.context().precision;
     for (size_t g = 0; sharded && g < details.groups.size(); ++g)

@@ -58,7 +58,7 @@ struct StageMemoryInput {
   int in_flight = 1;
   int microbatch = 1;
   bool several_microbatches = false;
-  int replicas = 1;
+  int replicas = 1;  // that share the sums of gradients (sharers())
   Zero zero = Zero::none;
   bool nothing_again = false;         // for lower bounds (ChunkMemoryInput)
   int weight_delay = kWholeBackward;  // less than there are microbatches
@@ -69,7 +69,7 @@ struct PipelineMemoryInput {
   int microbatch = 1;
   int interleave = 1;
   int microbatches = 1;  // of the pipeline
-  int replicas = 1;
+  int replicas = 1;      // that share the sums of gradients (sharers())
   Zero zero = Zero::none;
 };
 
@@ -91,7 +91,7 @@ class IterationModel {
   MemoryBreakdown memory(const CompactPlan& plan, int pipeline, int group) const {
     return memory(plan.of(pipeline), group,
                   {plan.microbatch, plan.interleave, plan.microbatches[static_cast<size_t>(pipeline)],
-                   plan.pipelines(), plan.zero});
+                   sharers_of(plan, pipeline, group), plan.zero});
   }
   MemoryBreakdown memory(std::span<const CompactStage> stages, int group,
                          const PipelineMemoryInput& of) const;
@@ -118,6 +118,8 @@ class IterationModel {
   Iteration iteration(const CompactPlan& plan, bool with_events, IterationDetails& details, double most_s,
                       bool* fits);
   int64_t missing_of_rank(const StageMemoryInput& stage);
+  // Those of the layers of a group of GPUs.
+  int sharers_of(const CompactPlan& plan, int pipeline, int group) const;
   // Is the memory of every rank sufficient?
   bool fits(const CompactPlan& plan, const PlanClasses& classes);
   void set_times(const CompactPlan& plan, IterationDetails& details, Iteration& out) const;

@@ -62,12 +62,14 @@ class Sum {
       const auto stages = plan_.of(pipelines.pipeline);
       const auto stage = static_cast<size_t>(group.stage_of[c]);
       const size_t kind = number_of(stages[stage].kind);
-      counts_[kind] += pipelines.count;
-      replicas_ += pipelines.count;
+      // Each copy of the weights counts as a replica.
+      const int copies = table_.shape(stages[stage].kind).copies();
+      counts_[kind] += pipelines.count * copies;
+      replicas_ += pipelines.count * copies;
       const size_t rank = static_cast<size_t>(pipelines.first_rank) +
                           stage % (stages.size() / static_cast<size_t>(plan_.interleave));
       for (const auto& [node, count] : classes_.nodes_of_rank[rank]) {
-        members_.push_back({static_cast<int>(rank), node, count, 0, 0, 0});
+        members_.push_back({static_cast<int>(rank), node, count * copies, 0, 0, 0});
         of_member_.push_back(kind);
       }
     }
@@ -100,7 +102,12 @@ class Sum {
     card_s_.assign(count * count, 0);
     out.port_s.clear();
     out.card_s.clear();
-    out.processor_s = 0;
+    out.processor_s = out.latency_s = 0;
+    if (replicas_ < 2) {
+      out.port_s.assign(members_.size(), 0);
+      out.card_s.assign(members_.size(), 0);
+      return;
+    }
     const double message = whole_bytes / shares_ / replicas_;
     for (size_t from = 0; from < count; ++from) {
       const StageKind& kind = table_[kinds_[from]];
@@ -113,7 +120,7 @@ class Sum {
             port_s_[at(from, to, near)] = messages * transfer_s(*link, message, 1);
         if (const LinkCurve* link = links_[at(from, to, false)]; link != nullptr)
           card_s_[from * count + to] =
-              kind.shape.gpus() * messages * transfer_s(*link, message, kMany) / kMany;
+              kind.shape.parts() * messages * transfer_s(*link, message, kMany) / kMany;
       }
     }
     for (size_t m = 0; m < members_.size(); ++m) {
@@ -244,7 +251,7 @@ void find_mesh_sums(const CompactPlan& plan, const PlanClasses& classes,
   sums.processor_s.assign(groups.size(), 0);
   const int ranks = num_ranks(plan, kinds);
   if (ranks > 1) sums.tally_s = (ranks <= kFewRanks ? 1 : 2) * tally_latency_s(plan, classes, kinds);
-  if (plan.pipelines() < 2) return;
+  if (!has_replicas(plan, kinds)) return;
   const double element = context.framework.sync_bytes_at(context.precision);
   std::array<std::byte, 32 * 1024> stack;
   std::pmr::monotonic_buffer_resource memory(stack.data(), stack.size());

@@ -76,7 +76,7 @@ class Predicting {
       s.send_backward_s = times.send_backward_s;
       s.update_s = update_s[static_cast<size_t>(stages[i].end_layer)] -
                    update_s[static_cast<size_t>(stages[i].first_layer)];
-      s.estimated = kind.profile->is_estimated(compact_.microbatch, kind.shape);
+      s.estimated = kind.profile->is_estimated(compact_.microbatch, {.tp = kind.shape.tp});
       s.in_flight = chunks_in_flight(schedule, static_cast<int>(group), static_cast<int>(groups),
                                      compact_.microbatches[static_cast<size_t>(pipeline)])[i / groups];
       s.busy_fraction =
@@ -96,7 +96,7 @@ class Predicting {
       const auto first_rank = static_cast<size_t>(details_.classes.pipelines[class_of(j)].first_rank);
       timelines.push_back(details_.timelines[class_of(j)]);
       Timeline& timeline = timelines.back();
-      for (size_t g = 0; g < details_.groups.size() && compact_.pipelines() > 1; ++g) {
+      for (size_t g = 0; g < details_.groups.size() && has_replicas(compact_, kinds_); ++g) {
         const size_t group = stage_of(g, j) % compact_.groups(j);
         const int chunk = static_cast<int>(stage_of(g, j) / compact_.groups(j));
         const size_t rank = first_rank + group;

@@ -31,7 +31,7 @@ void estimate(const MeasuredRun& record, const Assumptions& assumptions, const F
       known_platform == assumptions.platforms.end() ? nullptr : &known_platform->second;
   std::set<std::pair<std::string, ReplicaShape>> used;
   for (const PlanPipeline& pipeline : record.plan.pipelines)
-    for (const PlanStage& stage : pipeline.stages) used.insert({stage.gpu_type, stage.shape});
+    for (const PlanStage& stage : pipeline.stages) used.insert({stage.gpu_type, {.tp = stage.shape.tp}});
   for (const auto& [gpu_type, shape] : used) {
     const std::vector<LayerSizes> sizes = analytic_sizes(record.shape, style, record.precision, shape);
     const auto [known, is_new] = profiles.sizes.by_shape.emplace(shape, sizes);

@@ -17,10 +17,11 @@ int StageKinds::number(const std::string& gpu_type, const std::string& zone, Rep
   StageKind kind;
   try {
     kind.profile = &profile_of(context_, gpu_type);
-    kind.sizes = &sizes_of(context_, shape);
-    if (splits_tokens) {
+    kind.sizes = &sizes_of(context_, {.tp = shape.tp});
+    if (splits_tokens || shape.cp > 1) {
       auto sizes = std::make_shared<std::vector<LayerSizes>>(*kind.sizes);
-      split_tokens(*sizes, sizes_of(context_, {}), shape.tp);
+      if (splits_tokens) split_tokens(*sizes, sizes_of(context_, {}), shape.tp);
+      split_context(*sizes, context_.job.model, context_.precision, shape);
       kind.own_sizes = std::move(sizes);
       kind.sizes = kind.own_sizes.get();
     }
@@ -59,10 +60,12 @@ int StageKinds::number(const std::string& gpu_type, const std::string& zone, Rep
 
 const KindTimes& StageKinds::work_out_times(int kind, int microbatch) {
   const StageKind& is = kinds_[static_cast<size_t>(kind)];
-  LayerProfile::Cell cell = cell_of(context_, is.gpu_type, microbatch, is.shape);
-  if (is.splits_tokens)
-    split_tokens(cell, {context_.job, context_.framework, context_.catalog.at(is.gpu_type),
-                        context_.precision, microbatch, is.shape.tp, find_link(kind, kind, true)});
+  LayerProfile::Cell cell = cell_of(context_, is.gpu_type, microbatch, {.tp = is.shape.tp});
+  const SplitTimes split{
+      context_.job, context_.framework, context_.catalog.at(is.gpu_type), context_.precision,
+      microbatch,   is.shape,           find_link(kind, kind, true)};
+  if (is.splits_tokens) split_tokens(cell, split);
+  split_context(cell, *is.profile, split);
   KindTimes times;
   for (std::vector<double>* sums : {&times.forward_s, &times.backward_s, &times.update_s, &times.weight_s})
     sums->assign(1, 0);
@@ -112,7 +115,7 @@ double StageKinds::message_gather_s(int kind, int layer, int microbatch) {
   const StageKind& of = (*this)[kind];
   if (of.shape.tp < 2) return 0;
   const double bytes = static_cast<double>((*of.sizes)[static_cast<size_t>(layer) - 1].output_elements) *
-                       element_bytes(context_.job.training.precision) * microbatch;
+                       element_bytes(context_.job.training.precision) * microbatch / of.shape.cp;
   return ring_pass_s({of.shape.tp, 1, 1, &link(kind, kind, true), nullptr}, bytes);
 }
 

@@ -24,14 +24,14 @@ namespace sailor::native {
 struct StageKind {
   std::string gpu_type, zone;
   ReplicaShape shape;
-  bool splits_tokens = false;  // sequence parallelism; never at TP degree 1
+  bool splits_tokens = false;  // over the TP group (sequence parallelism); never at TP degree 1
   PerExpense<GpuRate> rate;    // of all GPUs of a replica, on the cheapest nodes
   int64_t capacity_bytes = 0;
   const LayerProfile* profile = nullptr;
   const std::vector<LayerSizes>* sizes = nullptr;
   std::shared_ptr<const std::vector<LayerSizes>> own_sizes;  // that are not in a profile
 
-  int token_shares() const { return splits_tokens ? shape.tp : 1; }
+  int token_shares() const { return shape.cp * (splits_tokens ? shape.tp : 1); }
 };
 
 // One microbatch through layers [0, i) of a kind, as prefix sums; recomputation as its addition to a
@@ -80,7 +80,7 @@ class StageKinds {
   }
   bool has_times(int kind, int microbatch) const {
     const StageKind& of = kinds_[static_cast<size_t>(kind)];
-    return of.profile->find(microbatch, of.shape) != nullptr;
+    return of.profile->find(microbatch, {.tp = of.shape.tp}) != nullptr;
   }
   // The link between two kinds, on one node or between nodes; nullptr if unknown.
   const LinkCurve* find_link(int from, int to, bool same_node);

@@ -49,6 +49,7 @@ const std::map<std::string, Read>& keys_of_plans() {
       {"may_recompute", flag(&S::may_recompute)},
       {"recompute_parts", flag(&S::recompute_parts)},
       {"split_backward", flag(&S::split_backward)},
+      {"context_parallel", flag(&S::context_parallel)},
       {"may_interleave", flag(&S::may_interleave)},
       {"may_shard_optimizer", flag(&S::may_shard_optimizer)},
       {"rank_order", word(&S::rank_order, {std::begin(S::kRankOrders), std::end(S::kRankOrders)})},

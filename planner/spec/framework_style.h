@@ -132,6 +132,8 @@ struct FrameworkStyle {
   bool recompute_parts = false;
   // Whether it can compute the gradients of weights later (spec/split_backward.h).
   bool split_backward = false;
+  // Whether GPUs with the same weights can split the tokens of a microbatch (spec/replica_shape.h).
+  bool context_parallel = false;
   // How its ranks are numbered: pipeline by pipeline, or stage by stage (Megatron's "tp-dp-pp").
   enum class RankOrder { pipelines, stages };
   static constexpr const char* kRankOrders[] = {"pipelines", "stages"};  // names

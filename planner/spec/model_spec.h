@@ -122,8 +122,9 @@ struct ModelSpec {
   }
   // Can every block be split over the GPUs of this replica?
   bool splits_over(ReplicaShape replica) const {
-    const int tp = replica.tp;
-    return heads > 0 && heads % tp == 0 && key_value_heads() % tp == 0 && feed_forward % tp == 0;
+    const int gpus = replica.gpus();
+    return heads > 0 && heads % gpus == 0 && key_value_heads() % gpus == 0 &&
+           feed_forward % replica.tp == 0 && (replica.cp == 1 || qk_norm != QkNorm::projection);
   }
 
   bool operator==(const ModelSpec&) const = default;

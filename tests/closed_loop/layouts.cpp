@@ -48,7 +48,7 @@ using Layout = TpLayout;
 int ranks_of(const Layout& layout) {
   int ranks = 0;
   for (const auto& stages : layout) {
-    for (const int tp : stages) ranks += tp;
+    for (const ReplicaShape& shape : stages) ranks += shape.gpus();
   }
   return ranks;
 }
@@ -57,9 +57,9 @@ int ranks_of(const Layout& layout) {
 Layout draw_layout(Random& random, const Model& model, const Limits& limits, int index) {
   const int most_stages = std::min(6, model.job.model.num_all_layers() / 2);
   if (limits.max_ranks <= 2) {
-    const std::vector<Layout> small = {{{1, 1}}, {{1}, {1}}, {{2}}, {{1}}};
-    const Layout& chosen = small[static_cast<size_t>(index) % small.size()];
-    return ranks_of(chosen) <= limits.max_ranks ? chosen : Layout{{1}};
+    const std::vector<const char*> small = {"1,1", "1/1", "2", limits.features ? "1x2" : "1"};
+    const Layout chosen = parse_layout(small[static_cast<size_t>(index) % small.size()]);
+    return ranks_of(chosen) <= limits.max_ranks ? chosen : parse_layout("1");
   }
   // Every fourth is a large one.
   const int least_ranks = index % 4 == 2 ? limits.max_ranks * 3 / 4 : limits.min_ranks;
@@ -69,7 +69,11 @@ Layout draw_layout(Random& random, const Model& model, const Limits& limits, int
     for (int p = 0; p < pipelines; ++p) {
       const int stages = index % 4 == 1 ? 1 : between(random, index % 4 == 0 ? 2 : 1, most_stages);
       layout.emplace_back();
-      for (int s = 0; s < stages; ++s) layout.back().push_back(pick(random, model.tps));
+      for (int s = 0; s < stages; ++s) {
+        ReplicaShape& shape = layout.back().emplace_back(ReplicaShape{.tp = pick(random, model.tps)});
+        if (limits.features && between(random, 0, 3) == 0 && 2 * shape.tp <= model.job.model.heads)
+          shape.cp = 2;
+      }
     }
     const int ranks = ranks_of(layout);
     if (ranks >= least_ranks && ranks <= limits.max_ranks) return layout;
@@ -83,12 +87,12 @@ void place(Plan& plan) {
   for (PlanPipeline& pipeline : plan.pipelines) {
     for (PlanStage& stage : pipeline.stages) {
       auto& [nodes, used] = last.try_emplace(stage.gpu_type, 0, kGpusPerNode).first->second;
-      if (used + stage.shape.tp > kGpusPerNode) {
+      if (used + stage.shape.gpus() > kGpusPerNode) {
         ++nodes;
         used = 0;
       }
       stage.node = fmt::format("{}-{}", stage.gpu_type, nodes);
-      for (int i = 0; i < stage.shape.tp; ++i) stage.gpus.push_back(used++);
+      for (int i = 0; i < stage.shape.gpus(); ++i) stage.gpus.push_back(used++);
     }
   }
 }
@@ -147,12 +151,12 @@ StageRecompute draw_recompute(Random& random, const PlanStage& stage, int layers
 // Features beyond unlike cuts and shares, about every other one that the plan can have.
 void draw_features(Random& random, Plan& plan, int layers) {
   if (between(random, 0, 2) == 0 && can_interleave(plan, layers)) interleave(random, plan, layers);
-  const std::span<const Zero> degrees =
-      zero_degrees(all_plan_features(), static_cast<int>(plan.pipelines.size()));
+  const std::span<const Zero> degrees = zero_degrees(all_plan_features(), has_replicas(plan) ? 2 : 1);
   plan.zero = degrees[static_cast<size_t>(between(random, 0, static_cast<int>(degrees.size()) - 1))];
   if (plan.zero == Zero::parameters) cut_alike(plan);
   if (!can_sum_in_one_order(plan)) plan.zero = Zero::optimizer;
   if (between(random, 0, 1) == 0) plan.sequence_parallel = has_tensor_parallelism(plan);
+  if (has_context_parallelism(plan)) plan.sequence_parallel = true;
   const int recomputing = between(random, 0, 3) - 1;  // of four stages; in every other plan none
   for (PlanPipeline& pipeline : plan.pipelines)
     for (PlanStage& stage : pipeline.stages)
@@ -207,17 +211,17 @@ Plan draw_plan(Random& random, const Model& model, const Limits& limits, int ind
       uneven_shares(random, pipelines * per_pipeline, pipelines, between(random, 0, 2));
   plan.global_batch = int64_t{pipelines} * per_pipeline * plan.microbatch;
   for (int p = 0; p < pipelines; ++p) {
-    const std::vector<int>& degrees = layout[static_cast<size_t>(p)];
+    const std::vector<ReplicaShape>& shapes = layout[static_cast<size_t>(p)];
     const std::vector<int> cut = uneven_shares(random, model.job.model.num_all_layers(),
-                                               static_cast<int>(degrees.size()), between(random, 0, 3));
+                                               static_cast<int>(shapes.size()), between(random, 0, 3));
     PlanPipeline pipeline;
     pipeline.microbatches = counts[static_cast<size_t>(p)];
     int layer = 0;
-    for (size_t s = 0; s < degrees.size(); ++s) {
+    for (size_t s = 0; s < shapes.size(); ++s) {
       PlanStage stage;
       stage.first_layer = layer;
       stage.end_layer = layer += cut[s];
-      stage.shape.tp = degrees[s];
+      stage.shape = shapes[s];
       stage.gpu_type = pick(random, limits.gpu_types);
       stage.zone = "here";
       pipeline.stages.push_back(stage);
@@ -233,7 +237,7 @@ std::string layout_text(const Plan& plan) {
   TpLayout layout;
   for (const PlanPipeline& pipeline : plan.pipelines) {
     layout.emplace_back();
-    for (const PlanStage& stage : pipeline.stages) layout.back().push_back(stage.shape.tp);
+    for (const PlanStage& stage : pipeline.stages) layout.back().push_back(stage.shape);
   }
   return to_text(layout);
 }

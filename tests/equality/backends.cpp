@@ -1,6 +1,7 @@
 #include "tests/equality/backends.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -167,6 +168,12 @@ Outcome run_in_processes(const CaseOptions& options, const Case& c,
   if (options.zero) {
     program.emplace_back("--zero");
     program.emplace_back(to_string(*options.zero));
+  }
+  if (options.features) {
+    std::vector<std::string> names;
+    for (const PlanFeature feature : *options.features) names.emplace_back(to_string(feature));
+    program.emplace_back("--features");
+    program.push_back(names.empty() ? "none" : fmt::format("{}", fmt::join(names, ",")));
   }
   if (options.lora) program.emplace_back("--lora");
   if (options.sequence_parallel) program.emplace_back("--sequence-parallel");

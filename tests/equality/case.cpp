@@ -29,25 +29,35 @@ struct Options {
   int chunks = 1;  // of the model on each group of GPUs
 };
 
+// Does the case have a feature of plans that `drawn` says it may have?
+bool wants(const CaseOptions& options, PlanFeature feature, bool drawn) {
+  return options.features ? options.features->contains(feature) : drawn;
+}
+
 // None in every second case, and ZeRO-3 where it is asked for.
 Zero draw_zero(Random& random) {
   constexpr Zero kDegrees[] = {Zero::optimizer, Zero::none, Zero::gradients, Zero::none};
   return kDegrees[random() % std::size(kDegrees)];
 }
 
-Options draw_options(Random& random) {
+Options draw_options(const CaseOptions& wanted, Random& random) {
   Options options;
-  options.recompute = random() % 2 == 0;
+  options.recompute = wants(wanted, PlanFeature::recompute, random() % 2 == 0);
   options.zero = draw_zero(random);
-  options.chunks = random() % 2 == 0 ? between(random, 2, 3) : 1;
+  if (wanted.features) options.zero = zero_degrees(*wanted.features).back();
+  if (wanted.zero) options.zero = *wanted.zero;
+  const bool interleaves = wants(wanted, PlanFeature::interleave, random() % 2 == 0);
+  options.chunks = interleaves ? between(random, 2, 3) : 1;
   return options;
 }
 
+constexpr int kMaxRanks = 12;
+
 // In a drawn layout every pipeline has at least `least_stages` stages.
-Layout draw_layout(Random& random, bool several_stages, int least_stages) {
-  constexpr int kMaxRanks = 12;
+Layout draw_layout(Random& random, bool several_stages, int least_stages, int least_pipelines) {
   const bool threes = random() % 3 == 0;
-  const int pipelines = between(random, 1, 4);  // not drawn again: many of them are seldom few enough ranks
+  // Not drawn again: many of them are seldom few enough ranks.
+  const int pipelines = std::max(least_pipelines, between(random, 1, 4));
   while (true) {
     Layout layout;
     int ranks = 0;
@@ -57,13 +67,40 @@ Layout draw_layout(Random& random, bool several_stages, int least_stages) {
       const int stages = between(random, least_stages, 4);
       for (int s = 0; s < stages; ++s) {
         constexpr int kDegrees[] = {1, 1, 2, 4, 3};
-        layout.back().push_back(kDegrees[between(random, 0, threes ? 4 : 3)]);
-        ranks += layout.back().back();
+        layout.back().push_back({.tp = kDegrees[between(random, 0, threes ? 4 : 3)]});
+        ranks += layout.back().back().gpus();
       }
       most_stages = std::max(most_stages, layout.back().size());
     }
     if (ranks >= 2 && ranks <= kMaxRanks && (most_stages > 1 || !several_stages)) return layout;
   }
+}
+
+// Some stages, at least one if there is room, split the tokens over GPUs with the same weights.
+void draw_context(Random& random, Layout& layout) {
+  int ranks = 0;
+  std::vector<ReplicaShape*> shapes;
+  for (auto& stages : layout)
+    for (ReplicaShape& shape : stages) {
+      ranks += shape.gpus();
+      shapes.push_back(&shape);
+    }
+  std::rotate(shapes.begin(), shapes.begin() + between(random, 0, static_cast<int>(shapes.size()) - 1),
+              shapes.end());
+  bool has_one = false;
+  for (ReplicaShape* shape : shapes) {
+    const int cp = random() % 3 == 0 ? 3 : 2, more = shape->tp * (cp - 1);
+    if ((has_one && random() % 2 == 0) || ranks + more > kMaxRanks) continue;
+    shape->cp = cp;
+    ranks += more;
+    has_one = true;
+  }
+}
+
+bool splits_context(const Layout& layout) {
+  return std::any_of(layout.begin(), layout.end(), [](const auto& stages) {
+    return std::any_of(stages.begin(), stages.end(), [](const ReplicaShape& shape) { return shape.cp > 1; });
+  });
 }
 
 // `parts` positive numbers that add up to `total`.
@@ -74,7 +111,8 @@ std::vector<int> draw_shares(Random& random, int total, int parts) {
 }
 
 // Layers of the stages, or of all chunks, of a pipeline.
-PlanPipeline make_pipeline(const std::vector<int>& degrees, const std::vector<int>& cut, int microbatches) {
+PlanPipeline make_pipeline(const std::vector<ReplicaShape>& shapes, const std::vector<int>& cut,
+                           int microbatches) {
   PlanPipeline pipeline;
   pipeline.microbatches = microbatches;
   int next = 0;
@@ -84,7 +122,7 @@ PlanPipeline make_pipeline(const std::vector<int>& degrees, const std::vector<in
     stage.end_layer = next += cut[s];
     stage.gpu_type = "cpu";
     stage.zone = "here";
-    stage.shape.tp = degrees[s % degrees.size()];
+    stage.shape = shapes[s % shapes.size()];
     pipeline.stages.push_back(stage);
   }
   return pipeline;
@@ -120,9 +158,10 @@ void draw_weight_delays(Random& random, Plan& plan) {
   }
 }
 
-// Where any stage can use it.
-void draw_sequence_parallel(Random& random, Plan& plan) {
-  plan.sequence_parallel = random() % 2 == 0 && has_tensor_parallelism(plan);
+// Where any stage can use it, and where one must.
+void draw_sequence_parallel(const CaseOptions& options, Random& random, Plan& plan) {
+  const bool wanted = wants(options, PlanFeature::sequence_parallel, random() % 2 == 0);
+  plan.sequence_parallel = (wanted && has_tensor_parallelism(plan)) || has_context_parallelism(plan);
 }
 
 // Another plan for the same job: other degrees that divide `splits`, other pipelines, cuts and shares.
@@ -140,14 +179,14 @@ Plan draw_second_plan(Random& random, const JobSpec& job, const Plan& first, int
     std::vector<int> cut;
     for (const int share : shares) {
       const bool alike = plan.zero >= Zero::parameters && !cut.empty();
-      std::vector<int> degrees(alike ? cut.size() : static_cast<std::size_t>(between(random, 1, 4)), 1);
-      for (int& tp : degrees) {
-        while (splits % (tp = between(random, 1, 4)) != 0) {
-        }
-        ranks += tp;
+      std::vector<ReplicaShape> shapes(alike ? cut.size() : static_cast<std::size_t>(between(random, 1, 4)));
+      for (ReplicaShape& shape : shapes) {
+        do shape = {.tp = between(random, 1, 4), .cp = random() % 4 == 0 ? between(random, 2, 3) : 1};
+        while (splits % shape.gpus() != 0 || !job.model.splits_over(shape));
+        ranks += shape.gpus();
       }
-      if (!alike) cut = draw_shares(random, job.model.num_all_layers(), static_cast<int>(degrees.size()));
-      plan.pipelines.push_back(make_pipeline(degrees, cut, share));
+      if (!alike) cut = draw_shares(random, job.model.num_all_layers(), static_cast<int>(shapes.size()));
+      plan.pipelines.push_back(make_pipeline(shapes, cut, share));
     }
     if (ranks <= most_ranks) return plan;
   }
@@ -164,7 +203,7 @@ std::string layout_of(const Plan& plan) {
   Layout layout;
   for (const PlanPipeline& pipeline : plan.pipelines) {
     layout.emplace_back();
-    for (const PlanStage& stage : pipeline.stages) layout.back().push_back(stage.shape.tp);
+    for (const PlanStage& stage : pipeline.stages) layout.back().push_back(stage.shape);
   }
   return to_text(layout);
 }
@@ -308,10 +347,18 @@ Case make_case(const CaseOptions& options) {
   Random random(options.seed * 1000003 + static_cast<uint64_t>(options.index));
   const bool large = options.index % 2 == 0;  // messages above 64 KiB
   Random option_random(options.seed * 6700417 + static_cast<uint64_t>(options.index));
-  Options drawn = draw_options(option_random);
-  if (options.zero) drawn.zero = *options.zero;
-  Layout layout = options.layout.empty() ? draw_layout(random, large, drawn.chunks > 1 ? 2 : 1)
+  Options drawn = draw_options(options, option_random);
+  const bool delays = wants(options, PlanFeature::split_backward, false);
+  Layout layout = options.layout.empty() ? draw_layout(random, large, drawn.chunks > 1 || delays ? 2 : 1,
+                                                       options.features && drawn.zero != Zero::none ? 2 : 1)
                                          : parse_layout(options.layout);
+  if (options.layout.empty() && wants(options, PlanFeature::sequence_parallel, false)) {
+    ReplicaShape& first = layout.front().front();
+    first.tp = std::max(2, first.tp);
+  }
+  Random context_random(options.seed * 179424673 + static_cast<uint64_t>(options.index));
+  if (options.layout.empty() && wants(options, PlanFeature::context_parallel, context_random() % 3 == 0))
+    draw_context(context_random, layout);
   if (drawn.zero >= Zero::parameters) cut_to_one_depth(layout);
   std::size_t most_stages = 1;
   int heads = 1;  // every TP degree divides them
@@ -320,10 +367,10 @@ Case make_case(const CaseOptions& options) {
     // With ZeRO-2 chunks are cut alike, which pipelines of unlike depth cannot be; with ZeRO-3 stages are.
     const bool unlike = drawn.zero >= Zero::gradients && stages.size() != layout.front().size();
     if (stages.size() < 2 || unlike) drawn.chunks = 1;
-    for (const int tp : stages) {
-      const int64_t multiple = std::lcm<int64_t>(heads, tp);
+    for (const ReplicaShape& shape : stages) {
+      const int64_t multiple = std::lcm<int64_t>(heads, shape.gpus());
       if (multiple > 4096)
-        throw InputError("--layout: the least common multiple of the TP degrees is above 4096");
+        throw InputError("--layout: the least common multiple of the degrees is above 4096");
       heads = static_cast<int>(multiple);
     }
   }
@@ -358,6 +405,13 @@ Case make_case(const CaseOptions& options) {
 
   Random family_random(options.seed * 7919 + static_cast<uint64_t>(options.index));
   draw_family_keys(family_random, heads, model, features);
+  if (model.qk_norm == QkNorm::projection) {
+    if (!options.layout.empty() && splits_context(layout))
+      throw InputError("--layout: a model of this family has no CP degrees");
+    for (auto& stages : layout)
+      for (ReplicaShape& shape : stages) shape.cp = 1;
+    result.layout = to_text(layout);
+  }
   model.feed_forward = model.hidden * widths;
   Random dropout_random(options.seed * 15485863 + static_cast<uint64_t>(options.index));
   if (dropout_random() % 3 == 0) {
@@ -430,13 +484,15 @@ Case make_case(const CaseOptions& options) {
       draw_shares(random, between(random, std::max(2, pipelines), pipelines + 4), pipelines);
   std::vector<int> cut;
   for (int p = 0; p < pipelines; ++p) {
-    const auto& degrees = layout[static_cast<std::size_t>(p)];
-    const int groups = static_cast<int>(degrees.size());
+    const auto& shapes = layout[static_cast<std::size_t>(p)];
+    const int groups = static_cast<int>(shapes.size());
     int& share = shares[static_cast<std::size_t>(p)];
     if (drawn.chunks > 1) share = groups * between(option_random, 1, 2);  // whole rounds
     const bool alike = drawn.zero >= Zero::parameters || (drawn.zero == Zero::gradients && drawn.chunks > 1);
-    if (p == 0 || !alike) cut = draw_shares(random, model.num_all_layers(), groups * drawn.chunks);
-    plan.pipelines.push_back(make_pipeline(degrees, cut, share));
+    if (p == 0 || (!alike && wants(options, PlanFeature::unlike_cuts, true)) ||
+        static_cast<int>(cut.size()) != groups * drawn.chunks)
+      cut = draw_shares(random, model.num_all_layers(), groups * drawn.chunks);
+    plan.pipelines.push_back(make_pipeline(shapes, cut, share));
     if (std::set<int>(cut.begin(), cut.end()).size() > 1) features.insert("uneven_split");
   }
   const int64_t microbatches = std::accumulate(shares.begin(), shares.end(), int64_t{0});
@@ -451,11 +507,13 @@ Case make_case(const CaseOptions& options) {
           if (level != Recompute::none) features.insert(fmt::format("recompute_{}", to_string(level)));
   }
   Random split_random(options.seed * 198491317 + static_cast<uint64_t>(options.index));
-  draw_sequence_parallel(split_random, plan);
+  draw_sequence_parallel(options, split_random, plan);
   if (options.sequence_parallel) plan.sequence_parallel = true;
-  if (plan.sequence_parallel) features.insert("sequence");
+  if (plan.sequence_parallel && has_tensor_parallelism(plan)) features.insert("sequence");
+  if (has_context_parallelism(plan)) features.insert("context");
   Random delay_random(options.seed * 86028157 + static_cast<uint64_t>(options.index));
-  if (delay_random() % 3 == 0) draw_weight_delays(delay_random, plan);
+  if (wants(options, PlanFeature::split_backward, delay_random() % 3 == 0))
+    draw_weight_delays(delay_random, plan);
   for (const PlanPipeline& pipeline : plan.pipelines)
     for (const PlanStage& stage : pipeline.stages)
       if (stage.weight_delay != kWholeBackward)
@@ -485,14 +543,14 @@ Case make_case(const CaseOptions& options) {
   if (options.resume || options.lose_ranks) {
     Random second_random(options.seed * 32452843 + static_cast<uint64_t>(options.index));
     result.second_plan = draw_second_plan(second_random, result.job, plan, heads, options.most_ranks);
-    draw_sequence_parallel(split_random, *result.second_plan);
+    draw_sequence_parallel(options, split_random, *result.second_plan);
     result.layout += " > " + layout_of(*result.second_plan);
     training.steps = 2 * result.steps;
     if (result.second_plan->zero != Zero::none)
       features.insert("then_" + short_name(result.second_plan->zero));
     if (options.lose_ranks) {
       result.third_plan = draw_second_plan(second_random, result.job, plan, heads, options.most_ranks);
-      draw_sequence_parallel(split_random, *result.third_plan);
+      draw_sequence_parallel(options, split_random, *result.third_plan);
       result.layout += " > " + layout_of(*result.third_plan);
     }
   }

@@ -7,6 +7,7 @@
 #include <random>
 #include <string>
 
+#include "planner/plan/features.h"
 #include "planner/plan/plan.h"
 #include "planner/spec/job_spec.h"
 #include "trainer/data/token_data.h"
@@ -14,7 +15,7 @@
 namespace sailor::equality {
 
 // Under each plan. A loss scale that starts far too high needs more to come down, and to grow too far again.
-constexpr int kSteps = 12, kStepsWithOverflow = 20;
+constexpr int kSteps = 8, kStepsWithOverflow = 16;
 
 // A number in [low, high]; the standard's distributions differ between libraries.
 inline int between(std::mt19937_64& random, int low, int high) {
@@ -29,12 +30,14 @@ struct CaseOptions {
   std::string family = "gpt2";
   std::optional<Zero> zero{};      // what the plan shards; empty: random
   bool sequence_parallel = false;  // the plan is, as about every second one with TP degrees is anyway
-  bool resume = false;             // a second plan resumes from the first one's checkpoint
-  bool force_overflow = false;     // fp16: gradients overflow in the first steps, and now and then later
-  bool lora = false;               // adapters are trained, as in about every fourth case anyway
-  bool muon = false;               // the optimizer, as in about every fourth case anyway
-  int most_ranks = 12;             // of further plans
-  bool lose_ranks = false;         // further plans continue with the state in memory of the remaining ranks
+  // Of the case, where its layout is drawn: these, each in every plan, and no others. Empty: any of them.
+  std::optional<PlanFeatures> features{};
+  bool resume = false;          // a second plan resumes from the first one's checkpoint
+  bool force_overflow = false;  // fp16: gradients overflow in the first steps, and now and then later
+  bool lora = false;            // adapters are trained, as in about every fourth case anyway
+  bool muon = false;            // the optimizer, as in about every fourth case anyway
+  int most_ranks = 12;          // of further plans
+  bool lose_ranks = false;      // further plans continue with the state in memory of the remaining ranks
 };
 
 struct Case {

@@ -1,4 +1,4 @@
-// Does the trainer compute what one process computes? Draws small jobs and plans from a seed, trains 12
+// Does the trainer compute what one process computes? Draws small jobs and plans from a seed, trains 8
 // steps, and compares every loss and every gradient with plain autograd (reference_model.cpp). One CSV row
 // per case on stdout; exit 1 when any fails.
 //
@@ -133,10 +133,19 @@ bool compare_case(const CaseOptions& options, const std::string& backend, bool g
   return ok;
 }
 
+// Of a list on the command line; empty: any.
+std::optional<PlanFeatures> features_of_case(const std::string& list, int index) {
+  if (list.empty()) return std::nullopt;
+  if (list != "all") return parse_plan_features(list);
+  const PlanFeatures all = all_plan_features();
+  if (index >= static_cast<int>(all.size())) return std::nullopt;
+  return parse_plan_features(to_string(*std::next(all.begin(), index)));
+}
+
 int run(int argc, char** argv) {
   CaseOptions options;
   int count = 1;
-  std::string backend = "thread", rank_directory;
+  std::string backend = "thread", rank_directory, features;
   bool tell = false, gpus = false, families = false;
   CLI::App app{"Compares the trainer with plain autograd on one process"};
   std::map<std::string, Precision> precisions;
@@ -171,6 +180,10 @@ int run(int argc, char** argv) {
                "split tokens over TP groups, as every second case does without it");
   app.add_flag("--muon", options.muon, "the optimizer is Muon, as in every fourth case or so without it");
   app.add_flag("--lora", options.lora, "train adapters (LoRA), as every fourth case or so does without it");
+  app.add_option(
+      "--features", features,
+      "features of plans, as of `sailor plan --allow`, that all plans have, and no others; all: each "
+      "one alone, then cases with any of them");
   app.add_flag("--gpus", gpus, "ranks compute on GPUs; thread backend, or process");
   app.add_flag("--tell", tell, "with --lose-ranks: what was lost where, on stderr");
   app.add_option("--as-rank-in", rank_directory)->group("");  // how the program starts itself
@@ -200,11 +213,13 @@ int run(int argc, char** argv) {
   model_family(options.family);
   if (gpus && backend == "thread")
     options.most_ranks = std::max(1, std::min(options.most_ranks, gpu_count()));
+  options.features = features_of_case(features, options.index);
   if (!rank_directory.empty()) return run_as_rank(options, rank_directory, gpus);
 
   fmt::print("# seed {}\ncase,layout,features,loss_err,grad_err,max_in_flight,ok\n", options.seed);
   bool all_ok = true;
   for (options.index = 0; options.index < count; ++options.index) {
+    options.features = features_of_case(features, options.index);
     all_ok = compare_case(options, backend, gpus, tell) && all_ok;
   }
   return all_ok ? kDone : kFailed;

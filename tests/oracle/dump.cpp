@@ -59,14 +59,14 @@ ProfileFile profile_file(const Problem& problem, const TypeOfGpu& type, const Mo
   for (const auto& [kind, layer] : kinds) {
     for (const auto& [key, cell] : type.times) {
       const LayerTime& t = cell[layer];
-      file.times.push_back({key.first, key.second, kind, {t.forward_s, t.backward_s, t.update_s}, 1});
+      file.times.push_back({key.first, {.tp = key.second}, kind, {t.forward_s, t.backward_s, t.update_s}, 1});
     }
     for (const auto& [tp, layers] : problem.sizes) {
       LayerSizes sizes;
       sizes.parameters = layers[layer].parameters;
       sizes.output_elements = layers[layer].output_elements;
       sizes.activation_bytes = 4 * layers[layer].activation_elements;
-      file.sizes.push_back({tp, kind, sizes});
+      file.sizes.push_back({{.tp = tp}, kind, sizes});
     }
   }
   return file;

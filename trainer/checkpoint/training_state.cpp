@@ -106,16 +106,16 @@ std::vector<HeldValues> RankState::values() const {
 Ranges own_share(const Plan& plan, const RankLayout& layout, const RankSlot& slot,
                  const ParameterSpec& parameter) {
   const std::vector<Replica> replicas = replicas_of(plan, layout, parameter);
-  int shards = 1, holders = 0;
+  int shards = 1, holders = 0, copies = 0;
   for (const Replica& replica : replicas) {
     shards = std::lcm(shards, replica.shape.parts());
     holders += replica.shape.gpus();
+    copies += replica.shape.copies();
   }
   Ranges ranges;
   const int64_t elements = parameter.rows * row_elements(parameter);
-  int before = 0;  // holders of earlier replicas
-  for (std::size_t r = 0; r < replicas.size(); ++r) {
-    const Replica& replica = replicas[r];
+  int before = 0, copies_before = 0;  // of earlier replicas
+  for (const Replica& replica : replicas) {
     const int gpu = slot.rank - replica.base;
     if (gpu >= 0 && gpu < replica.shape.gpus()) {
       const auto add = [&](int64_t first, int64_t count, int sharers, int index) {
@@ -124,16 +124,17 @@ Ranges own_share(const Plan& plan, const RankLayout& layout, const RankSlot& slo
           ranges.emplace_back(first + static_cast<int64_t>(block.first), static_cast<int64_t>(block.count));
       };
       if (parameter.sharded) {
-        // One rank of each replica has each sub-shard.
+        // One rank of each copy has each sub-shard.
         const int64_t shard = elements / shards;
         const int part = replica.shape.part_of(gpu), of_part = shards / replica.shape.parts();
         for (int k = part * of_part; k < (part + 1) * of_part; ++k)
-          add(k * shard, shard, static_cast<int>(replicas.size()), static_cast<int>(r));
+          add(k * shard, shard, copies, copies_before + replica.shape.copy_of(gpu));
       } else {
         add(0, elements, holders, before + gpu);
       }
     }
     before += replica.shape.gpus();
+    copies_before += replica.shape.copies();
   }
   return ranges;
 }

@@ -41,20 +41,21 @@ double overlap(const HeldStage& held, const Ranges& layers, int rank, int tp) {
 
 struct Choice {
   double kept = 0;
-  std::vector<int> gpus;  // by TP rank
+  std::vector<int> gpus;  // by GPU of the replica
 };
 
-// The best GPUs of one node for a stage, each TP rank choosing in turn.
+// The best GPUs of one node for a stage, each GPU of the replica choosing in turn.
 Choice choose_gpus(const std::set<int>& free, const std::map<int, const HeldStage*>& held,
-                   const Ranges& layers, int tp) {
+                   const Ranges& layers, const ReplicaShape& shape) {
   Choice choice;
-  choice.gpus.assign(static_cast<size_t>(tp), -1);
+  choice.gpus.assign(static_cast<size_t>(shape.gpus()), -1);
   std::set<int> left = free;
-  for (int rank = 0; rank < tp; ++rank) {
+  for (int rank = 0; rank < shape.gpus(); ++rank) {
     double most = 0;
     for (const int gpu : left) {
       auto it = held.find(gpu);
-      const double kept = it == held.end() ? 0 : overlap(*it->second, layers, rank, tp);
+      const double kept =
+          it == held.end() ? 0 : overlap(*it->second, layers, shape.part_of(rank), shape.parts());
       if (kept <= most) continue;
       most = kept;
       choice.gpus[static_cast<size_t>(rank)] = gpu;
@@ -79,8 +80,8 @@ std::vector<HeldStage> held_stages(const Plan& plan) {
     for (size_t s = 0; s < groups; ++s) {
       const PlanStage& stage = pipeline.stages[s];
       for (size_t t = 0; t < stage.gpus.size(); ++t)
-        held.push_back(
-            {stage.node, stage.gpus[t], layers_of(plan, pipeline, s), static_cast<int>(t), stage.shape.tp});
+        held.push_back({stage.node, stage.gpus[t], layers_of(plan, pipeline, s),
+                        stage.shape.part_of(static_cast<int>(t)), stage.shape.parts()});
     }
   }
   return held;
@@ -115,7 +116,7 @@ double keep_stages(Plan& plan, const Snapshot& snapshot, const std::vector<HeldS
         if (node.gpu_type != stage.gpu_type || node.zone != stage.zone ||
             free[node.name].size() < static_cast<size_t>(stage.shape.gpus()))
           continue;
-        Choice choice = choose_gpus(free[node.name], held_on[node.name], layers, stage.shape.tp);
+        Choice choice = choose_gpus(free[node.name], held_on[node.name], layers, stage.shape);
         if (choice.kept <= best.kept) continue;
         best = std::move(choice);
         best_node = node.name;

@@ -2,6 +2,7 @@
 
 #include "trainer/model/activations.h"
 #include "trainer/model/attention.h"
+#include "trainer/model/context_parallel.h"
 #include "trainer/model/key_value_cache.h"
 
 namespace sailor {
@@ -21,13 +22,14 @@ DecoderBlock::DecoderBlock(const LayerContext& context, int index)
 DecoderBlock::DecoderBlock(ParameterMaker make)
     : layer_(make.layer()),
       tp_(make.context().tp),
+      cp_(make.context().cp),
       dropout_(make),
       parallel_(make.model().parallel_residual),
       shared_norm_(make.model().shared_norm),
       gated_(make.model().gated_mlp),
       residual_scale_(make.model().residual_scale),
-      heads_(make.model().heads / make.context().tp_size()),
-      kv_heads_(make.model().key_value_heads() / make.context().tp_size()),
+      heads_(make.model().heads / make.context().shape().gpus()),
+      kv_heads_(make.model().key_value_heads() / make.context().shape().gpus()),
       score_scale_(make.model().score_scale()),
       soft_cap_(make.model().attention_soft_cap),
       window_(make.model().attends_locally(make.layer()) ? make.model().attention_window : 0),
@@ -50,7 +52,7 @@ at::Tensor DecoderBlock::added(const at::Tensor& result, const NormLayer& norm, 
 }
 
 at::Tensor DecoderBlock::forward(const at::Tensor& x, const Batch& batch) {
-  const TensorParallel tp{tp_, batch.split};
+  const TensorParallel tp{tp_, batch.split, cp_};
   const NormedStream first = norm1_.after_adding(x, {});
   const at::Tensor attended =
       added(attention(normed(first, norm1_), batch, tp), norm1_after_, batch, tp, DropoutSite::attention);
@@ -79,8 +81,8 @@ at::Tensor DecoderBlock::attention(const OperatorInput& x, const Batch& batch,
                                    const TensorParallel& tp) const {
   const int64_t first = batch.past ? batch.past->tokens() : 0;
   const bool at_once = !query_key_norm_.is_there();
-  Heads heads =
-      split_heads(qkv_(x, tp, batch.later), heads_, kv_heads_, at_once ? rotary_ : RotaryTable(), first);
+  Heads heads = split_heads(gather_tokens(qkv_(x, tp, batch.later), tp), heads_, kv_heads_,
+                            at_once ? rotary_ : RotaryTable(), first);
   if (!at_once) {
     query_key_norm_.apply(heads.query, heads.key, tp);
     heads.query = rotary_.rotate(heads.query, first);
@@ -90,10 +92,10 @@ at::Tensor DecoderBlock::attention(const OperatorInput& x, const Batch& batch,
     const Heads all = batch.past->extended(layer_, heads);
     return proj_(merge_heads(attend_to_past(all, score_scale_, window_, soft_cap_)), tp);
   }
-  if (batch.documents.empty())
-    return proj_(merge_heads(attend(heads, score_scale_, window_, soft_cap_)), tp, batch.later);
-  return proj_(attend_in_documents(heads, batch.documents, score_scale_, window_, soft_cap_), tp,
-               batch.later);
+  const at::Tensor mixed =
+      batch.documents.empty() ? merge_heads(attend(heads, score_scale_, window_, soft_cap_))
+                              : attend_in_documents(heads, batch.documents, score_scale_, window_, soft_cap_);
+  return proj_(scatter_tokens(mixed, tp), tp, batch.later);
 }
 
 at::Tensor DecoderBlock::mlp(const OperatorInput& x, const Batch& batch, const TensorParallel& tp) const {

@@ -36,10 +36,11 @@ class DecoderBlock : public Layer {
 
   int layer_;
   Communicator* tp_;
+  Communicator* cp_;
   Dropout dropout_;
   bool parallel_, shared_norm_, gated_;
   double residual_scale_;
-  int64_t heads_, kv_heads_;  // of this rank
+  int64_t heads_, kv_heads_;  // whose attention this rank computes
   double score_scale_, soft_cap_;
   int64_t window_;
   Recompute recompute_ = Recompute::none;

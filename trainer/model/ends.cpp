@@ -11,6 +11,7 @@ Embedding::Embedding(const LayerContext& context) : Embedding(ParameterMaker(con
 
 Embedding::Embedding(ParameterMaker make)
     : tp_(make.context().tp),
+      cp_(make.context().cp),
       dropout_(make),
       scale_(make.model().token_scale()),
       offset_(make.model().unused_positions),
@@ -18,7 +19,7 @@ Embedding::Embedding(ParameterMaker make)
       position_(make.take_if_listed("position.weight")) {}
 
 at::Tensor Embedding::forward(const at::Tensor&, const Batch& batch) {
-  const TensorParallel tp{tp_, batch.split};
+  const TensorParallel tp{tp_, batch.split, cp_};
   at::Tensor sum = vocabulary_embedding(token_, batch.inputs, tp);
   if (scale_ != 1) sum = sum * scale_;
   if (position_.defined()) sum = sum + positions(batch, tp);
@@ -40,6 +41,7 @@ Head::Head(const LayerContext& context)
 Head::Head(ParameterMaker make)
     : vocabulary_(make.model().vocabulary),
       tp_(make.context().tp),
+      cp_(make.context().cp),
       scale_(make.model().logit_scale),
       soft_cap_(make.model().logit_soft_cap),
       z_loss_(make.context().z_loss),
@@ -58,8 +60,10 @@ at::Tensor Head::logits(const at::Tensor& x) {
 }
 
 at::Tensor Head::forward(const at::Tensor& x, const Batch& batch) {
-  const at::Tensor rows = project(norm_(x), {tp_, batch.split}).flatten(0, 1);
-  return vocabulary_cross_entropy(rows, batch.targets.reshape({-1}), vocabulary_, tp_,
+  const TensorParallel tp{tp_, batch.split, cp_};
+  const at::Tensor logits = project(norm_(x), tp);
+  return vocabulary_cross_entropy(logits.reshape({-1, logits.size(-1)}),
+                                  tp.in_region(batch.targets).reshape({-1}), vocabulary_, tp_,
                                   batch.step ? z_loss_ : 0);
 }
 

@@ -23,6 +23,7 @@ class Embedding : public Layer {
   at::Tensor positions(const Batch& batch, const TensorParallel& tp) const;
 
   Communicator* tp_;
+  Communicator* cp_;
   Dropout dropout_;
   double scale_;
   int64_t offset_;  // of the position of the first token
@@ -42,6 +43,7 @@ class Head : public Layer {
 
   int64_t vocabulary_;
   Communicator* tp_;
+  Communicator* cp_;
   double scale_, soft_cap_, z_loss_;
   NormLayer norm_;
   at::Tensor matrix_;

@@ -18,6 +18,7 @@
 
 #include "planner/spec/job_spec.h"
 #include "planner/spec/recompute.h"
+#include "planner/spec/replica_shape.h"
 #include "trainer/comm/communicator.h"
 #include "trainer/model/later_gradients.h"
 #include "trainer/model/parameter.h"
@@ -34,6 +35,7 @@ struct LayerContext {
   at::Device device = at::kCPU;  // device of parameters and activations
   uint64_t seed = 1;
   Communicator* tp = nullptr;             // this rank's TP group; nullptr = none. Outlives the layer
+  Communicator* cp = nullptr;             // its context-parallel group, likewise (context_parallel.h)
   std::optional<LoraSpec> lora{};         // adapters are trained, and all else is frozen
   double z_loss = 0;                      // of training steps, see tensor_parallel.h
   const WeightSource* weights = nullptr;  // nullptr: random initial values. Only used while building
@@ -44,6 +46,7 @@ struct LayerContext {
 
   int tp_size() const { return tp ? tp->size() : 1; }
   int tp_rank() const { return tp ? tp->rank() : 0; }
+  ReplicaShape shape() const { return {.tp = tp_size(), .cp = cp ? cp->size() : 1}; }
 };
 
 class KeyValueCache;
@@ -68,8 +71,8 @@ struct Batch {
   // Lengths of the documents that the sequences consist of, one sequence after the other; empty: every
   // sequence is one. Tokens attend to those of their own document.
   std::vector<int64_t> documents{};
-  // Of a microbatch whose tokens are split over the TP group between tensor-parallel regions
-  // (tensor_parallel.h); else without tokens.
+  // Of a microbatch whose tokens are split over a context-parallel group, and over the TP group between
+  // tensor-parallel regions (tensor_parallel.h); else without tokens.
   TokenGrid split{};
   at::Tensor positions{};         // of the inputs in their documents; undefined: in their sequences
   LaterGradientsPtr later{};      // takes the gradients of weights; null: a backward computes all

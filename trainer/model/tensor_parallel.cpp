@@ -29,10 +29,14 @@ Communicator* from_handle(int64_t handle) {
   return reinterpret_cast<Communicator*>(handle);
 }
 
-// Of any member.
+// Of any member of the TP group.
 int64_t largest_share(const TensorParallel& tp) {
-  return static_cast<int64_t>(
-      block_of(static_cast<std::size_t>(tp.split.tokens()), tp.group->size(), 0).count);
+  return static_cast<int64_t>(block_of(tp.region().count, tp.group->size(), 0).count);
+}
+
+at::Tensor narrowed(const at::Tensor& of_tokens, const BlockRange& range) {
+  return of_tokens.reshape({-1}).narrow(0, static_cast<int64_t>(range.first),
+                                        static_cast<int64_t>(range.count));
 }
 
 // Collectives are for equal numbers of rows.
@@ -47,8 +51,7 @@ at::Tensor sum_copy(const at::Tensor& x, const TensorParallel& tp) {
 }
 
 at::Tensor all_tokens(const at::Tensor& x, const TensorParallel& tp) {
-  if (!tp.splits_tokens()) return x.view_as(x);
-  return tp.all(x).view({tp.split.sequences, tp.split.length, x.size(-1)});
+  return tp.splits_tokens() ? tp.region_view(tp.all(x)) : x.view_as(x);
 }
 
 struct LeaveTensorParallel : torch::autograd::Function<LeaveTensorParallel> {
@@ -149,15 +152,33 @@ struct VocabularyCrossEntropy : torch::autograd::Function<VocabularyCrossEntropy
 
 }  // namespace
 
+BlockRange token_share(int64_t tokens, const ReplicaShape& shape, int gpu) {
+  const BlockRange of_copy = block_of(static_cast<std::size_t>(tokens), shape.copies(), shape.copy_of(gpu));
+  const BlockRange mine = block_of(of_copy.count, shape.parts(), shape.part_of(gpu));
+  return {of_copy.first + mine.first, mine.count};
+}
+
+BlockRange TensorParallel::region() const {
+  const auto all = static_cast<std::size_t>(split.tokens());
+  return splits_context() ? block_of(all, context->size(), context->rank()) : BlockRange{0, all};
+}
+
 BlockRange TensorParallel::share() const {
-  return block_of(static_cast<std::size_t>(split.tokens()), group->size(), group->rank());
+  const ReplicaShape shape{.tp = alone() ? 1 : group->size(), .cp = splits_context() ? context->size() : 1};
+  const int tp_rank = alone() ? 0 : group->rank(), cp_rank = splits_context() ? context->rank() : 0;
+  return token_share(split.tokens(), shape, cp_rank * shape.tp + tp_rank);
+}
+
+at::Tensor TensorParallel::in_region(const at::Tensor& of_tokens) const {
+  return splits_context() ? narrowed(of_tokens, region()) : of_tokens;
 }
 
 at::Tensor TensorParallel::own(const at::Tensor& of_tokens) const {
-  if (!splits_tokens()) return of_tokens;
-  const BlockRange mine = share();
-  return of_tokens.reshape({-1}).narrow(0, static_cast<int64_t>(mine.first),
-                                        static_cast<int64_t>(mine.count));
+  return splits_tokens() ? narrowed(of_tokens, share()) : of_tokens;
+}
+
+at::Tensor TensorParallel::region_view(const at::Tensor& rows) const {
+  return splits_context() ? rows : rows.view({split.sequences, split.length, rows.size(-1)});
 }
 
 at::Tensor TensorParallel::sum(at::Tensor partial_rows) const {
@@ -175,21 +196,21 @@ at::Tensor TensorParallel::sum(at::Tensor partial_rows) const {
 }
 
 at::Tensor TensorParallel::all(const at::Tensor& rows) const {
-  if (!splits_tokens()) return rows;
+  if (!splits_tokens() || alone()) return rows;
   const int64_t most = largest_share(*this);
   const at::Tensor mine = padded(rows, most);
   const at::Tensor gathered = at::empty({most * group->size(), rows.size(1)}, rows.options());
   group->all_gather(mine.data_ptr(), gathered.data_ptr(), static_cast<std::size_t>(mine.numel()),
                     element_type(mine.scalar_type()), stream_of(mine));
-  return gathered.narrow(0, 0, split.tokens());
+  return gathered.narrow(0, 0, static_cast<int64_t>(region().count));
 }
 
 std::vector<int64_t> TensorParallel::packed() const {
-  return {to_handle(group), split.sequences, split.length};
+  return {to_handle(group), split.sequences, split.length, to_handle(context)};
 }
 
 TensorParallel TensorParallel::unpacked(const std::vector<int64_t>& packed) {
-  return {from_handle(packed[0]), {packed[1], packed[2]}};
+  return {from_handle(packed[0]), {packed[1], packed[2]}, from_handle(packed[3])};
 }
 
 void all_reduce(Communicator& comm, at::Tensor& tensor, ReduceOp op) {
@@ -213,9 +234,10 @@ at::Tensor enter_tensor_parallel(const at::Tensor& x, const TensorParallel& tp) 
 }
 
 at::Tensor vocabulary_embedding(const at::Tensor& table, const at::Tensor& ids, const TensorParallel& tp) {
-  if (tp.alone()) return rows_of_table(table, ids);
+  const at::Tensor wanted = tp.in_region(ids);
+  if (tp.alone()) return rows_of_table(table, wanted);
   const int64_t rows = table.size(0);
-  const at::Tensor local = ids - rows * tp.group->rank();
+  const at::Tensor local = wanted - rows * tp.group->rank();
   const at::Tensor elsewhere = local.lt(0).logical_or(local.ge(rows));
   const at::Tensor found = rows_of_table(table, local.clamp(0, rows - 1));
   return leave_tensor_parallel(found.masked_fill(elsewhere.unsqueeze(-1), 0.0), tp);

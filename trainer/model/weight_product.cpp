@@ -55,8 +55,7 @@ struct WeightProduct : torch::autograd::Function<WeightProduct> {
   }
   // Of rows that belong to those of `x`, which is outside.
   static at::Tensor in_region(const at::Tensor& rows, const at::Tensor& x, const TensorParallel& tp) {
-    if (!tp.splits_tokens()) return like_rows_of(rows, x.sizes());
-    return rows.view({tp.split.sequences, tp.split.length, rows.size(1)});
+    return tp.splits_tokens() ? tp.region_view(rows) : like_rows_of(rows, x.sizes());
   }
 
   static variable_list backward(AutogradContext* context, variable_list gradients) {

@@ -50,11 +50,12 @@ BucketPlaces places_of(const GradientLayout& layout, const Turns& turns) {
 }  // namespace
 
 bool sums_every_microbatch(const Plan& plan) {
-  return plan.zero >= Zero::gradients && plan.pipelines.size() > 1;
+  return plan.zero >= Zero::gradients && has_replicas(plan);
 }
 
 bool has_rounds(const Plan& plan, const GradientBucket& bucket) {
-  return sums_every_microbatch(plan) && bucket.first_layer < plan.pipelines.front().stages.back().end_layer;
+  return sums_every_microbatch(plan) && bucket.summed &&
+         bucket.first_layer < plan.pipelines.front().stages.back().end_layer;
 }
 
 bool gathers_every_microbatch(const Plan& plan) {

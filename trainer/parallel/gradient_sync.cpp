@@ -492,8 +492,8 @@ template <class Work>
 void GradientSync::for_each_own_gradient(const Work& work) const {
   for (std::size_t b = 0; b < layout_.buckets.size(); ++b) {
     if (sharded_ && layout_.buckets[b].summed) continue;
-    // Replicas agree by now, so the first pipeline speaks for all.
-    if (slot_.pipeline != 0) continue;
+    // Replicas agree by now, so the first one speaks for all.
+    if (slot_.pipeline != 0 || slot_.cp_rank != 0) continue;
     for (const std::size_t i : layout_.buckets[b].parameters) {
       const Parameter& parameter = *layout_.order[i];
       if (parameter.tied_copy) continue;  // the embedding's rank has it

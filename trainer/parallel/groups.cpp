@@ -41,8 +41,9 @@ std::vector<GradientGroup> gradient_groups(const Plan& plan, const RankLayout& l
       std::vector<int> owners;
       for (std::size_t p = 0; p < plan.pipelines.size(); ++p) {
         for (const int stage : stages_of(plan.pipelines[p], layer)) {
-          const int parts = plan.pipelines[p].stages[static_cast<std::size_t>(stage)].shape.parts();
-          owners.push_back(layout.base(static_cast<int>(p), stage) + index / (count / parts));
+          const ReplicaShape& shape = plan.pipelines[p].stages[static_cast<std::size_t>(stage)].shape;
+          const int first = layout.base(static_cast<int>(p), stage) + index / (count / shape.parts());
+          for (int copy = 0; copy < shape.copies(); ++copy) owners.push_back(first + copy * shape.parts());
         }
       }
       if (owners.size() < 2) continue;

@@ -2,8 +2,9 @@
 //
 // Let L be the least common multiple of the TP degrees of a layer's replicas. Every sharded parameter is
 // divided into L equal sub-shards of rows; in a replica of TP degree T, TP rank k / (L / T) holds sub-shard
-// k. The owners of a sub-shard, one per pipeline in plan order, form a group; distinct owner lists are
-// distinct groups. Replicated parameters are reduced by TP ranks 0, which own sub-shard 0.
+// k. The owners of a sub-shard, in every pipeline one per context-parallel rank of its stage, in plan order,
+// form a group; distinct owner lists are distinct groups. Replicated parameters are reduced by TP ranks 0,
+// which own sub-shard 0.
 //
 // A tied embedding is a matrix that the first and the last layer hold. It counts as a separate layer, one
 // past the last, whose replicas are the first and the last stage of every pipeline (once if they are the
@@ -25,7 +26,7 @@ struct SubShard {
 };
 
 struct GradientGroup {
-  std::vector<int> ranks;  // one per pipeline, or two
+  std::vector<int> ranks;
   std::vector<SubShard>
       shards;  // that this group reduces, by layer and index; index 0 includes the replicated parameters
 };

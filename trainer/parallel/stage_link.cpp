@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "trainer/model/element_types.h"
+#include "trainer/model/tensor_parallel.h"
 #include "trainer/model/torch_device.h"
 
 namespace sailor {
@@ -32,12 +33,13 @@ MessagePlan plan_messages(int64_t elements, int64_t element_bytes, int sending_t
   return plan;
 }
 
-MessagePlan plan_share_messages(int64_t tokens, int64_t columns, int sending_tp, int receiving_tp) {
+MessagePlan plan_share_messages(int64_t tokens, int64_t columns, const ReplicaShape& sending,
+                                const ReplicaShape& receiving) {
   MessagePlan plan;
-  for (int sender = 0; sender < sending_tp; ++sender) {
-    const BlockRange sent = block_of(static_cast<std::size_t>(tokens), sending_tp, sender);
-    for (int receiver = 0; receiver < receiving_tp; ++receiver) {
-      const BlockRange wanted = block_of(static_cast<std::size_t>(tokens), receiving_tp, receiver);
+  for (int sender = 0; sender < sending.gpus(); ++sender) {
+    const BlockRange sent = token_share(tokens, sending, sender);
+    for (int receiver = 0; receiver < receiving.gpus(); ++receiver) {
+      const BlockRange wanted = token_share(tokens, receiving, receiver);
       const auto first = static_cast<int64_t>(std::max(sent.first, wanted.first));
       const auto end = static_cast<int64_t>(std::min(sent.first + sent.count, wanted.first + wanted.count));
       if (first < end) plan.messages.push_back({sender, receiver, first * columns, (end - first) * columns});
@@ -46,26 +48,26 @@ MessagePlan plan_share_messages(int64_t tokens, int64_t columns, int sending_tp,
   return plan;
 }
 
-StageLink::StageLink(std::unique_ptr<Communicator> boundary, Communicator* tp, int lower_tp, int upper_tp,
-                     at::Device place, bool split_tokens)
+StageLink::StageLink(std::unique_ptr<Communicator> boundary, Communicator* tp, const ReplicaShape& lower,
+                     const ReplicaShape& upper, at::Device place, bool split_tokens)
     : boundary_(std::move(boundary)),
       tp_(tp),
       place_(place),
-      lower_tp_(lower_tp),
-      upper_tp_(upper_tp),
+      lower_(lower),
+      upper_(upper),
       split_tokens_(split_tokens),
-      lower_(boundary_->rank() < lower_tp),
-      tp_rank_(lower_ ? boundary_->rank() : boundary_->rank() - lower_tp) {}
+      is_lower_(boundary_->rank() < lower.gpus()),
+      gpu_(is_lower_ ? boundary_->rank() : boundary_->rank() - lower.gpus()) {}
 
 MessagePlan StageLink::messages(at::IntArrayRef shape, at::ScalarType dtype, bool upwards) const {
-  const int from = upwards ? lower_tp_ : upper_tp_, to = upwards ? upper_tp_ : lower_tp_;
+  const ReplicaShape &from = upwards ? lower_ : upper_, &to = upwards ? upper_ : lower_;
   if (split_tokens_) return plan_share_messages(shape[0] * shape[1], shape[2], from, to);
-  return plan_messages(c10::multiply_integers(shape), static_cast<int64_t>(c10::elementSize(dtype)), from,
-                       to);
+  return plan_messages(c10::multiply_integers(shape), static_cast<int64_t>(c10::elementSize(dtype)), from.tp,
+                       to.tp);
 }
 
 BlockRange StageLink::share(at::IntArrayRef shape) const {
-  return block_of(static_cast<std::size_t>(shape[0] * shape[1]), lower_ ? lower_tp_ : upper_tp_, tp_rank_);
+  return token_share(shape[0] * shape[1], own(), gpu_);
 }
 
 std::vector<int64_t> StageLink::sizes(at::IntArrayRef shape) const {
@@ -81,12 +83,12 @@ PendingSend StageLink::send(const at::Tensor& tensor, at::IntArrayRef shape) {
   const at::Tensor out = tensor.detach().contiguous();
   const int64_t begin = split_tokens_ ? static_cast<int64_t>(share(shape).first) * shape[2] : 0;
   std::vector<Transfer> transfers;
-  for (const StageMessage& message : messages(shape, out.scalar_type(), lower_).messages) {
-    if (message.sender != tp_rank_) continue;
+  for (const StageMessage& message : messages(shape, out.scalar_type(), is_lower_).messages) {
+    if (message.sender != gpu_) continue;
     transfers.push_back({Transfer::Kind::send,
                          static_cast<char*>(out.data_ptr()) + (message.first - begin) * out.element_size(),
                          static_cast<std::size_t>(message.count), element_type(out.scalar_type()),
-                         lower_ ? lower_tp_ + message.receiver : message.receiver});
+                         other(message.receiver)});
   }
   if (transfers.empty()) return {out, nullptr};
   return {out, boundary_->exchange(transfers, stream_of(out))};
@@ -108,17 +110,16 @@ at::Tensor PendingReceive::take() {
 }
 
 PendingReceive StageLink::receive(at::IntArrayRef shape, at::ScalarType dtype) {
-  const MessagePlan plan = messages(shape, dtype, !lower_);
+  const MessagePlan plan = messages(shape, dtype, !is_lower_);
   const int64_t begin = shares() ? static_cast<int64_t>(share(shape).first) * shape[2] : 0;
   at::Tensor in = at::empty(sizes(shape), at::TensorOptions(place_).dtype(dtype));
   const ElementType type = element_type(dtype);
   std::vector<Transfer> transfers;
   for (const StageMessage& message : plan.messages) {
-    if (message.receiver != tp_rank_) continue;
+    if (message.receiver != gpu_) continue;
     transfers.push_back({Transfer::Kind::recv,
                          static_cast<char*>(in.data_ptr()) + (message.first - begin) * in.element_size(),
-                         static_cast<std::size_t>(message.count), type,
-                         lower_ ? lower_tp_ + message.sender : message.sender});
+                         static_cast<std::size_t>(message.count), type, other(message.sender)});
   }
   if (transfers.empty()) return {in, nullptr, nullptr};
   return {in, boundary_->exchange(transfers, stream_of(in)), plan.gather ? tp_ : nullptr};

@@ -5,8 +5,9 @@
 // fastest links. Small ones are sent completely to every receiver, which saves the all-gather's latency.
 // plan_messages() decides by size alone, so that both sides agree.
 //
-// With sequence parallelism every rank has its share of the tokens (trainer/model/tensor_parallel.h), and a
-// message is what two shares have in common: it is sent once, at any size, and nothing is gathered.
+// With sequence or context parallelism every rank has its share of the tokens
+// (trainer/model/tensor_parallel.h), and a message is what two shares have in common: it is sent once, at any
+// size, and nothing is gathered.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -15,13 +16,14 @@
 #include <memory>
 #include <vector>
 
+#include "planner/spec/replica_shape.h"
 #include "trainer/comm/communicator.h"
 
 namespace sailor {
 
 struct StageMessage {
-  int sender = 0;     // TP rank in the sending stage
-  int receiver = 0;   // TP rank in the receiving stage
+  int sender = 0;     // GPU of the sending stage
+  int receiver = 0;   // GPU of the receiving stage
   int64_t first = 0;  // elements [first, first + count) of the flat tensor
   int64_t count = 0;
 };
@@ -36,7 +38,8 @@ constexpr int64_t kSmallActivationBytes = 65536;
 
 MessagePlan plan_messages(int64_t elements, int64_t element_bytes, int sending_tp, int receiving_tp);
 // Of activations whose tokens are split, with `columns` elements each.
-MessagePlan plan_share_messages(int64_t tokens, int64_t columns, int sending_tp, int receiving_tp);
+MessagePlan plan_share_messages(int64_t tokens, int64_t columns, const ReplicaShape& sending,
+                                const ReplicaShape& receiving);
 
 // A tensor being sent, kept alive until it has left.
 class PendingSend {
@@ -76,11 +79,11 @@ class PendingReceive {
 // object.
 class StageLink {
  public:
-  // `boundary` has the `lower_tp` ranks of the lower group, then the `upper_tp` ranks of the upper one. `tp`
-  // is the caller's own TP group, or nullptr; it outlives the link. Tensors are in `place`, the
-  // communicators' memory. `split_tokens`: both groups split them.
-  StageLink(std::unique_ptr<Communicator> boundary, Communicator* tp, int lower_tp, int upper_tp,
-            at::Device place = at::kCPU, bool split_tokens = false);
+  // `boundary` has the ranks of the lower group, then those of the upper one. `tp` is the caller's own TP
+  // group, or nullptr; it outlives the link. Tensors are in `place`, the communicators' memory.
+  // `split_tokens`: both groups split them, as context parallelism requires.
+  StageLink(std::unique_ptr<Communicator> boundary, Communicator* tp, const ReplicaShape& lower,
+            const ReplicaShape& upper, at::Device place = at::kCPU, bool split_tokens = false);
 
   // Asynchronous: sends an activation in the lower group, its gradient in the upper one. `shape` is that of
   // the whole tensor, [sequences, length, hidden], which both groups know.
@@ -94,8 +97,11 @@ class StageLink {
 
  private:
   MessagePlan messages(at::IntArrayRef shape, at::ScalarType dtype, bool upwards) const;
+  const ReplicaShape& own() const { return is_lower_ ? lower_ : upper_; }
   // Are this rank's tensors only its share of the tokens?
-  bool shares() const { return split_tokens_ && (lower_ ? lower_tp_ : upper_tp_) > 1; }
+  bool shares() const { return split_tokens_ && own().gpus() > 1; }
+  // Rank in the boundary of a GPU of the other group.
+  int other(int gpu) const { return is_lower_ ? lower_.gpus() + gpu : gpu; }
   // This rank's rows of a tensor whose tokens are split.
   BlockRange share(at::IntArrayRef shape) const;
   // Those of a received tensor.
@@ -104,10 +110,10 @@ class StageLink {
   std::unique_ptr<Communicator> boundary_;
   Communicator* tp_;
   at::Device place_;
-  int lower_tp_, upper_tp_;
+  ReplicaShape lower_, upper_;
   bool split_tokens_;
-  bool lower_;  // the caller is in the lower group
-  int tp_rank_;
+  bool is_lower_;  // the caller is in the lower group
+  int gpu_;        // of it
 };
 
 }  // namespace sailor

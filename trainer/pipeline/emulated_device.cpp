@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "planner/profile/split_tokens.h"
 #include "planner/spec/error.h"
 
 namespace sailor {
@@ -20,7 +21,7 @@ NearestCell nearest_cell(const LayerProfile& profile, ReplicaShape shape, int se
   NearestCell nearest;
   for (const auto& [key, cell] : profile.cells) {
     const auto [microbatch, cell_shape] = key;
-    if (cell_shape != shape) continue;
+    if (cell_shape != ReplicaShape{.tp = shape.tp}) continue;
     if (!nearest.cell || std::abs(microbatch - sequences) < std::abs(nearest.microbatch - sequences))
       nearest = {&cell, microbatch};
   }
@@ -44,10 +45,12 @@ double profiled_time_s(const LayerProfile& profile, const PhaseWork& work) {
     throw InputError({profile.file, 0},
                      fmt::format("GPU type {}: TP degree {} was not measured; run `sailor profile --tp {}`",
                                  profile.gpu_type, work.shape.tp, work.shape.tp));
+  LayerProfile::Cell cell = *nearest.cell;
+  share_context(cell, profile, nearest.microbatch, work.shape);
   double time_s = 0;
   for (int layer = work.first_layer; layer < work.end_layer; ++layer) {
-    const LayerTimes& times = nearest.cell->at(static_cast<size_t>(layer));
-    const bool block = layer > 0 && layer + 1 < static_cast<int>(nearest.cell->size());
+    const LayerTimes& times = cell.at(static_cast<size_t>(layer));
+    const bool block = layer > 0 && layer + 1 < static_cast<int>(cell.size());
     switch (work.phase) {
       case Phase::forward:
         time_s += times.forward_s;

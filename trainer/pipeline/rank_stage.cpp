@@ -26,7 +26,7 @@ std::vector<int> ranks_of(const RankLayout& layout, const Plan& plan, int pipeli
 // Builds the layers of a rank.
 class LayerSource {
  public:
-  LayerSource(const JobSpec& job, const RankLayout& layout, at::Device place, Communicator* tp,
+  LayerSource(const JobSpec& job, const RankLayout& layout, at::Device place, const RankStage& stage,
               bool unfilled) {
     context_.model = job.model;
     context_.padded_vocabulary = padded_vocabulary(job.model.vocabulary, layout);
@@ -35,7 +35,8 @@ class LayerSource {
     context_.seed = job.training.seed;
     context_.lora = job.training.lora;
     context_.z_loss = job.training.z_loss;
-    context_.tp = tp;
+    context_.tp = stage.tp.get();
+    context_.cp = stage.cp.get();
     context_.shared = &shared_;
     context_.unfilled = unfilled;
     if (job.model.from.empty() || unfilled) return;
@@ -71,29 +72,48 @@ RankStage::RankStage(const JobSpec& job, const Plan& plan, const RankLayout& lay
   build(job, plan, layout, place);
 }
 
-// Communicators in one global order: TP groups, then boundaries from the first to the last. Boundary i is
-// from group i to the one after it; with interleaved chunks, one more is from the last group to the first.
+// Communicators in one global order: TP groups, context-parallel groups, then boundaries from the first to
+// the last. Boundary i is from group i to the one after it; with interleaved chunks, one more is from the
+// last group to the first.
 void RankStage::connect(const Plan& plan, const RankLayout& layout, CommFactory& factory, at::Device place) {
-  if (position.shape.tp > 1) {
-    tp = factory.create(fmt::format("tp/{}.{}", position.pipeline, position.group),
-                        ranks_of(layout, plan, position.pipeline, position.group), CommUse::collectives);
-  }
+  const ReplicaShape& shape = position.shape;
+  const int gpu = factory.rank() - layout.base(position.pipeline, position.group);
+  const auto members = [&](const auto& is_member) {
+    std::vector<int> ranks;
+    for (int other = 0; other < shape.gpus(); ++other)
+      if (is_member(other)) ranks.push_back(layout.base(position.pipeline, position.group) + other);
+    return ranks;
+  };
+  const int copy = shape.copy_of(gpu), part = shape.part_of(gpu);
+  if (shape.tp > 1)
+    tp = factory.create(fmt::format("tp/{}.{}{}", position.pipeline, position.group,
+                                    shape.cp > 1 ? fmt::format(".{}", copy) : ""),
+                        members([&](int other) { return shape.copy_of(other) == copy; }),
+                        CommUse::collectives);
+  if (shape.cp > 1)
+    cp = factory.create(fmt::format("cp/{}.{}.{}", position.pipeline, position.group, part),
+                        members([&](int other) { return shape.part_of(other) == part; }));
   const int boundaries = plan.interleave > 1 ? position.groups : position.groups - 1;
   for (int lower = 0; lower < boundaries; ++lower) {
     const int upper = (lower + 1) % position.groups;
     if (position.group != lower && position.group != upper) continue;
     std::vector<int> ranks = ranks_of(layout, plan, position.pipeline, lower);
     const std::vector<int> above = ranks_of(layout, plan, position.pipeline, upper);
-    const auto lower_tp = static_cast<int>(ranks.size()), upper_tp = static_cast<int>(above.size());
     ranks.insert(ranks.end(), above.begin(), above.end());
+    const auto shape_of = [&](int group) {
+      return plan.pipelines[static_cast<std::size_t>(position.pipeline)]
+          .stages[static_cast<std::size_t>(group)]
+          .shape;
+    };
     (position.group == lower ? next : previous) = std::make_unique<StageLink>(
-        factory.create(fmt::format("link/{}.{}", position.pipeline, lower), ranks), tp.get(), lower_tp,
-        upper_tp, place, plan.sequence_parallel);
+        factory.create(fmt::format("link/{}.{}", position.pipeline, lower), ranks), tp.get(), shape_of(lower),
+        shape_of(upper), place, plan.sequence_parallel);
   }
 }
 
 void RankStage::build(const JobSpec& job, const Plan& plan, const RankLayout& layout, at::Device place) {
-  LayerSource source(job, layout, place, tp.get(), gathers_every_microbatch(plan));
+  const bool has_others = plan.pipelines.size() > 1 || position.shape.copies() > 1;
+  LayerSource source(job, layout, place, *this, has_others && gathers_every_microbatch(plan));
   const auto& stages = plan.pipelines[static_cast<std::size_t>(position.pipeline)].stages;
   for (std::size_t s = static_cast<std::size_t>(position.group); s < stages.size();
        s += static_cast<std::size_t>(position.groups)) {
@@ -109,14 +129,15 @@ void RankStage::build(const JobSpec& job, const Plan& plan, const RankLayout& la
 
 void RankStage::for_each_filled_layer(const JobSpec& job, const RankLayout& layout, at::Device place,
                                       const std::function<void(Layer&)>& function) const {
-  LayerSource source(job, layout, place, tp.get(), false);
+  LayerSource source(job, layout, place, *this, false);
   for (const Chunk& chunk : chunks) {
     for (int i = chunk.first_layer(); i < chunk.end_layer(); ++i) function(*source.build(i));
   }
 }
 
 void RankStage::settle() const {
-  if (tp) tp->settle();
+  for (const auto* group : {&tp, &cp})
+    if (*group) (*group)->settle();
   for (const auto* link : {&previous, &next}) {
     if (*link) (*link)->settle();
   }

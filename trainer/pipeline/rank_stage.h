@@ -1,5 +1,6 @@
-// The parts of one rank before training: the communicators of its TP group and to its neighbours, and the
-// layers of its chunks with their initial values. Built by all ranks of the plan together.
+// The parts of one rank before training: the communicators of its TP and its context-parallel group and to
+// its neighbours, and the layers of its chunks with their initial values. Built by all ranks of the plan
+// together.
 #pragma once
 
 #include <functional>
@@ -27,7 +28,7 @@ struct RankStage {
             at::Device place);
 
   GroupPosition position;
-  std::unique_ptr<Communicator> tp;            // nullptr if the group has one GPU
+  std::unique_ptr<Communicator> tp, cp;        // nullptr if the group has one GPU
   std::unique_ptr<StageLink> previous, next;   // nullptr if there is no neighbour
   std::vector<std::unique_ptr<Layer>> layers;  // with their initial values, except with ZeRO-3
   std::vector<Chunk> chunks;                   // of the layers

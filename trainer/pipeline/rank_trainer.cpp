@@ -144,7 +144,7 @@ struct RankTrainer::Impl {
   }
 
   // One rank of each pipeline's first stage answers for what the pipeline was fed with.
-  bool answers_for_data() const { return slot.tp_rank == 0 && stage.chunks.front().first_layer() == 0; }
+  bool answers_for_data() const { return is_first_of_stage(slot) && stage.chunks.front().first_layer() == 0; }
 
   PipelineWork training_work() {
     PipelineWork work;
@@ -533,6 +533,7 @@ struct RankTrainer::Impl {
     const auto of_layers = numbers.begin() + static_cast<std::ptrdiff_t>(layers);
     result.noise = gradient_noise({of_layers + 1, numbers.end()}, sequences,
                                   std::accumulate(numbers.begin(), of_layers, 0.0));
+    if (has_context_parallelism(plan)) result.noise.reset();  // a rank has a part of its pipeline's gradient
     numbers[0] += *of_layers;
     for (std::size_t layer = 0; layer < layers; ++layer)
       result.layer_norms.push_back(std::sqrt(numbers[layer]));

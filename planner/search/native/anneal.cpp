@@ -23,7 +23,7 @@ class Annealing {
     if (!(fine ? change_details(of) : change_shape(of))) return false;
     if (fine) return true;
     of.block = of.block >= before ? of.pipelines() : std::min(of.block, of.pipelines());
-    if (of.pipelines() < 2) of.zero = Zero::none;
+    if (!has_replicas(space_, of)) of.zero = Zero::none;
     if (num_microbatches(space_.context.job.training.global_batch, of.microbatch) < of.pipelines())
       return false;
     share_equally(space_, of);
@@ -35,7 +35,7 @@ class Annealing {
     };
     if (cut()) return share_batch(space_, of);
     // What memory refuses may do with sharded states.
-    for (const Zero zero : zero_degrees(offered_, of.pipelines())) {
+    for (const Zero zero : zero_degrees_of(space_, offered_, of)) {
       if (zero <= of.zero) continue;
       of.zero = zero;
       if (cut()) return share_batch(space_, of);
@@ -68,8 +68,7 @@ class Annealing {
           of.fill = kFills[(static_cast<size_t>(of.fill) + 1 + drawn(2)) % std::size(kFills)];
           return true;
         }
-        if (const std::span<const Zero> degrees = zero_degrees(offered_, of.pipelines());
-            degrees.size() > 1) {
+        if (const std::span<const Zero> degrees = zero_degrees_of(space_, offered_, of); degrees.size() > 1) {
           const size_t by = degrees.size() == 2 ? 1 : 1 + drawn(degrees.size() - 1);
           of.zero = degrees[(static_cast<size_t>(of.zero) + by) % degrees.size()];
           return true;
@@ -330,7 +329,7 @@ std::pair<double, PlanTemplate> anneal(Scorer& scorer, const PlanFeatures& offer
       // Another shape may be better placed, or sharded, in another way.
       other = next;
       for (const int block : {next.pipelines(), 1})
-        for (const Zero zero : zero_degrees(offered, next.pipelines())) {
+        for (const Zero zero : zero_degrees_of(scorer.space(), offered, next)) {
           other.block = block;
           other.zero = zero;
           if (const double other_value = scorer.score(other, std::min(most, next_value));

@@ -272,7 +272,7 @@ class Cells {
         const int most = static_cast<int>(std::min<int64_t>(space_.gpus(), microbatches(microbatch)));
         for (int pipelines = 1; pipelines <= most; ++pipelines) {
           if (deadline_.expired()) return false;
-          const std::span<const Zero> degrees = zero_degrees(offered_, pipelines);
+          const std::span<const Zero> degrees = zero_degrees(offered_, space_.most_sharers(pipelines));
           for (const Zero zero : degrees) {
             if (kind == nullptr && zero != degrees.front() && zero != degrees.back()) continue;
             Cell cell{0, static_cast<int>(z), microbatch, pipelines, pipelines, zero, false};

@@ -49,7 +49,7 @@ class Climb {
   // After a change of stages or numbers: cut, share and score. Keeps what is better.
   bool take_again(PlanTemplate next, bool cut = true) {
     next.block = std::max(1, next.block);
-    if (next.pipelines() < 2) next.zero = Zero::none;
+    if (!has_replicas(space_, next)) next.zero = Zero::none;
     if (cut) {
       share_equally(space_, next);
       for (size_t c = 0; c < next.classes.size(); ++c)
@@ -63,7 +63,7 @@ class Climb {
   }
   // What memory refuses may do with sharded states.
   bool with_sharding(PlanTemplate& next) {
-    for (const Zero zero : zero_degrees(offered_, next.pipelines())) {
+    for (const Zero zero : zero_degrees_of(space_, offered_, next)) {
       if (zero <= next.zero) continue;
       next.zero = zero;
       bool cut = true;
@@ -91,7 +91,7 @@ class Climb {
   }
 
   bool flags() {
-    for (const Zero zero : zero_degrees(offered_, at_.pipelines())) {
+    for (const Zero zero : zero_degrees_of(space_, offered_, at_)) {
       if (zero == at_.zero) continue;
       PlanTemplate next = at_;
       next.zero = zero;

@@ -19,7 +19,6 @@ class Cutting {
   Cutting(Scorer& scorer, const PlanTemplate& of, const TemplateClass& pipelines, bool choose)
       : scorer_(scorer), of_(of), pipelines_(pipelines), layers_(scorer.space().layers()) {
     groups_ = static_cast<int>(of.groups(pipelines));
-    replicas_ = of.pipelines();
     microbatches_ =
         static_cast<int>((pipelines.microbatches + pipelines.pipelines - 1) / pipelines.pipelines);
     for (const TemplateStage& stage : pipelines.stages) {
@@ -157,14 +156,15 @@ class Cutting {
     const TemplateStage& stage = pipelines_.stages[static_cast<size_t>(entry)];
     return scorer_.model().fits({scorer_.space().options[static_cast<size_t>(stage.option)].kind, first, end,
                                  recompute(entry, way, first, end), in_flight(entry, groups_, microbatches_),
-                                 of_.microbatch, microbatches_ > 1, replicas_, of_.zero});
+                                 of_.microbatch, microbatches_ > 1,
+                                 sharers(scorer_.space(), of_, stage.option), of_.zero});
   }
 
   Scorer& scorer_;
   const PlanTemplate& of_;
   const TemplateClass& pipelines_;
   const int layers_;
-  int groups_ = 1, replicas_ = 1, microbatches_ = 1;
+  int groups_ = 1, microbatches_ = 1;
   std::vector<double> times_s_;  // [ways of different stages][layer]
   std::vector<Ways> ways_;       // by stage
   std::vector<int> memory_end_;  // [stage][way][first layer]; -1 = not known

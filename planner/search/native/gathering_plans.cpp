@@ -1,7 +1,7 @@
 #include "planner/search/native/gathering_plans.h"
 
 #include <algorithm>
-#include <set>
+#include <map>
 #include <vector>
 
 #include "planner/search/native/cut_layers.h"
@@ -20,18 +20,26 @@ class GatheringPlans {
         space_(scorer.space()),
         ways_{.choose_recompute = offered.contains(PlanFeature::recompute)},
         interleaves_(offered.contains(PlanFeature::interleave)) {
-    for (const SpaceOption& option : space_.options) degrees_.insert(option.shape.gpus());
+    const bool gathers = offered.contains(PlanFeature::zero3);
+    for (const SpaceOption& option : space_.options) {
+      if (option.shape.cp == 1 && gathers) ways_of_[option.shape] = {Zero::parameters};
+      if (option.shape.cp == 1) continue;
+      ways_of_[option.shape] = {zero_degrees(offered).back()};
+      if (gathers) ways_of_[option.shape].push_back(Zero::optimizer);
+    }
   }
 
   void score_all() {
     const std::vector<std::vector<int>> sets = sets_of_pools();
     for (const int microbatch : space_.microbatches)
-      for (const int gpus : degrees_)
+      for (const auto& [shape, degrees] : ways_of_)
         for (const std::vector<int>& pools : sets)
           for (const int stages : kStages)
             for (const int chunks : kChunkCounts)
-              if ((stages == 1 || pools.size() == 1) && (chunks == 1 || (stages > 1 && interleaves_)))
-                score(pools, gpus, stages, chunks, microbatch);
+              if ((stages == 1 || pools.size() == 1) && (chunks == 1 || (stages > 1 && interleaves_)) &&
+                  // Where sequences are divided, microbatches are small.
+                  (shape.cp == 1 || (chunks == 1 && microbatch == space_.microbatches.front())))
+                for (const Zero zero : degrees) score(pools, shape, stages, chunks, microbatch, zero);
   }
 
  private:
@@ -52,24 +60,24 @@ class GatheringPlans {
     return sets;
   }
 
-  // On replicas of stages that have this number of GPUs.
-  void score(const std::vector<int>& pools, int gpus, int stages, int chunks, int microbatch) {
+  void score(const std::vector<int>& pools, const ReplicaShape& shape, int stages, int chunks, int microbatch,
+             Zero zero) {
     if (scorer_.spent()) return;
     const int64_t total = num_microbatches(space_.context.job.training.global_batch, microbatch);
     PlanTemplate of;
     of.microbatch = microbatch;
-    of.zero = Zero::parameters;
+    of.zero = zero;
     of.interleave = chunks;
     for (const int pool : pools) {
-      const int option = space_.option_of(pool, {gpus});
+      const int option = space_.option_of(pool, shape);
       if (option < 0 || !space_.has_times(option, microbatch)) continue;
       TemplateClass& pipelines = of.classes.emplace_back();
-      const int room = space_.pools[static_cast<size_t>(pool)].room_for(gpus) / stages;
+      const int room = space_.pools[static_cast<size_t>(pool)].room_for(shape.gpus()) / stages;
       pipelines.pipelines = static_cast<int>(std::min<int64_t>(room, total));
       for (int s = 0; s < stages * chunks; ++s) pipelines.stages.push_back({option, 0, Recompute::none});
       if (pipelines.pipelines == 0) of.classes.pop_back();
     }
-    if (of.classes.empty() || of.pipelines() < 2 || of.pipelines() > total) return;
+    if (of.classes.empty() || !has_replicas(space_, of) || of.pipelines() > total) return;
     share_equally(space_, of);
     for (size_t c = 0; c < of.classes.size(); ++c)
       if (!cut_layers(scorer_, of, c, ways_.choose_recompute)) return;
@@ -80,7 +88,7 @@ class GatheringPlans {
   const Space& space_;
   const UsualWays ways_;
   const bool interleaves_;
-  std::set<int> degrees_;  // numbers of GPUs of a replica
+  std::map<ReplicaShape, std::vector<Zero>> ways_of_;
 };
 
 }  // namespace

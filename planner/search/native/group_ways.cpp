@@ -252,7 +252,7 @@ void GroupWays::find_needs(const ZoneRates& rates) {
   const Precision precision = space_.context.precision;
   const Zero zero = std::max(question_.zero, style.zero);
   const bool sharded = shards_optimizer(zero), gathers_after = sharded && zero < Zero::parameters;
-  const double shards = sharded ? question_.most_replicas : 1;
+  const double shards = sharded ? space_.most_sharers(question_.most_replicas) : 1;
   phases = sharded ? 1 : 2;
   gathered = question_.replicas > 1 && gathers_after
                  ? style.weight_bytes(precision) / style.sync_bytes_at(precision)
@@ -379,7 +379,7 @@ bool GroupWays::fits(const GroupWay& way, int first, int end, int in_flight) con
   stage.nothing_again = !way.recompute.uniform;
   stage.microbatch = question_.microbatch;
   const bool sharded = shards_optimizer(std::max(question_.zero, space_.context.framework.zero));
-  stage.replicas = sharded ? question_.most_replicas : question_.replicas;
+  stage.replicas = sharded ? space_.most_sharers(question_.most_replicas) : question_.replicas;
   stage.zero = question_.zero;
   if (model_.fits(stage)) return true;
   // Of a few layers sharded gradients and parameters need more, with whole ones of two layers beside the

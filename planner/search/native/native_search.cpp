@@ -11,6 +11,7 @@
 #include <string>
 #include <tuple>
 
+#include "planner/plan/feature_text.h"
 #include "planner/search/native/anneal.h"
 #include "planner/search/native/bound.h"
 #include "planner/search/native/climb.h"
@@ -28,6 +29,8 @@ namespace {
 constexpr double kIdleSaving = 1.005;  // a plan without it that is no slower than this is preferred
 constexpr double kIdleGathers =
     1.01;  // the same without ZeRO-3, whose gain rests on links in every microbatch
+// Context parallelism is not offered for shorter sequences: there data parallelism does the same for less.
+constexpr int kLeastSplitSequence = 8192;
 constexpr int kSavingCandidates = 2;  // of a search near known plans
 
 struct Effort {
@@ -86,6 +89,9 @@ PlanFeatures offered(const PlanOptions& options, const PlanningContext& context)
     if (framework.flags != FrameworkStyle::Flags::megatron) out.erase(PlanFeature::sequence_parallel);
   }
   if (framework.sequence_parallel) out.erase(PlanFeature::sequence_parallel);
+  if (!framework.context_parallel || context.job.model.sequence < kLeastSplitSequence ||
+      !out.contains(PlanFeature::sequence_parallel))
+    out.erase(PlanFeature::context_parallel);
   if (!framework.may_recompute) out.erase(PlanFeature::recompute);
   if (!framework.split_backward) out.erase(PlanFeature::split_backward);
   if (!framework.may_interleave) out.erase(PlanFeature::interleave);
@@ -100,16 +106,17 @@ PlanFeatures offered(const PlanOptions& options, const PlanningContext& context)
 struct Savings {
   TokenSplit split = TokenSplit::none;
   Zero shards = Zero::optimizer;  // what may replicas share at most?
+  bool context = false;           // may stages split the tokens over GPUs with the same weights?
 
   bool any() const { return split == TokenSplit::all || shards > Zero::optimizer; }
 };
 
-// May a stage have a TP group whose ranks split tokens?
+// Has a stage whose ranks may split tokens a TP group, or a context-parallel group?
 bool may_split_tokens(const PlanningContext& context, const Resources& resources,
                       const PlanFeatures& offered) {
   return offered.contains(PlanFeature::sequence_parallel) && context.profiles.sizes.find({}) != nullptr &&
          std::any_of(resources.options.begin(), resources.options.end(),
-                     [](const Option& option) { return option.shape.tp > 1; });
+                     [](const Option& option) { return option.shape.gpus() > 1; });
 }
 
 enum class Extent {
@@ -128,7 +135,7 @@ class NativeSearch {
         all_offered_(offered(options, context)),
         offered_(limited(all_offered_, savings.shards)),
         deadline_(options.time_limit_s, options.stop),
-        resources_(usable_resources(context, options, result_.rejected)),
+        resources_(usable_resources(context, options, result_.rejected, savings.context)),
         space_(context, resources_, savings.split),
         scorer_(space_, goal_of(context.job), steps(), deadline_) {
     if (offered_.contains(PlanFeature::recompute)) scorer_.recompute_as_needed();
@@ -148,7 +155,8 @@ class NativeSearch {
 
   Savings possible_savings() const {
     const Zero most = space_.gpus() > 1 ? zero_degrees(all_offered_).back() : Zero::none;
-    return {may_split() ? TokenSplit::all : TokenSplit::none, std::max(most, Zero::optimizer)};
+    return {may_split() ? TokenSplit::all : TokenSplit::none, std::max(most, Zero::optimizer),
+            may_split_context()};
   }
 
   // On a current machine.
@@ -162,6 +170,11 @@ class NativeSearch {
   }
 
   bool may_split() const { return may_split_tokens(context_, resources_, offered_); }
+  bool may_split_context() const {
+    return offered_.contains(PlanFeature::context_parallel) &&
+           std::any_of(resources_.pools.begin(), resources_.pools.end(),
+                       [](const Pool& pool) { return pool.free_by_node.front() > 1; });
+  }
 
   const Effort::Size& size() const {
     const Effort::Size* size = effort_.sizes;
@@ -192,10 +205,12 @@ class NativeSearch {
           previous_->score(of);
         }
       }
+    if (space_.most_copies > 1) score_gathering_plans(*previous_, offered_);
     // Other stages may be better with split tokens.
     if (size().few && space_.split == TokenSplit::all)
       score_few_gpus(*previous_, offered_, effort_.few_split);
-    if (offered_.contains(PlanFeature::zero3)) score_gathering_plans(*previous_, offered_);
+    if (space_.most_copies == 1 && offered_.contains(PlanFeature::zero3))
+      score_gathering_plans(*previous_, offered_);
     for (auto& [value, of] : previous_->ranked(3)) climb(*previous_, offered_, of, value);
     std::mt19937_64 random(1);
     for (auto& [value, of] : previous_->ranked(1)) {
@@ -286,8 +301,10 @@ class NativeSearch {
     for (const Candidate& candidate : result_.candidates)
       known_s = std::min(known_s, candidate.prediction.iteration_s);
     Bound bound = least_possible(space_, all_offered_, known_s, deadline_);
-    if (may_split()) {
-      const Space split(context_, resources_, TokenSplit::all);
+    if (may_split() || may_split_context()) {
+      std::map<std::string, int64_t> rejected;
+      const Resources all = usable_resources(context_, options_, rejected, may_split_context());
+      const Space split(context_, all, TokenSplit::all);
       // What is found is below what is known, by up to 1 %.
       const Bound of_split = least_possible(split, all_offered_, 1.02 * bound.iteration_s, deadline_);
       bound.iteration_s = std::min(bound.iteration_s, of_split.iteration_s);
@@ -404,7 +421,7 @@ Candidate without_idle_savings(const PlanningContext& context, Candidate candida
     if (prediction.fits && goal.allowed_value(prediction.figures()) <= most)
       candidate = {std::move(plan), std::move(prediction)};
   };
-  if (candidate.plan.sequence_parallel) {
+  if (candidate.plan.sequence_parallel && !has_context_parallelism(candidate.plan)) {
     Plan whole = candidate.plan;
     whole.sequence_parallel = false;
     take(std::move(whole));
@@ -433,7 +450,7 @@ bool search_savings_once(const PlanningContext& context, PlanOptions options, co
     options.effort *= part;
     options.effort_limit_s *= part;
     const auto may_start = [&](const Plan& plan) {
-      return savings.shards > Zero::optimizer || has_tensor_parallelism(plan);
+      return savings.shards > Zero::optimizer || savings.context || has_tensor_parallelism(plan);
     };
     std::erase_if(options.previous,
                   [&](const Plan& plan) { return !plan.sequence_parallel && plan.zero < Zero::gradients; });
@@ -461,25 +478,36 @@ bool search_savings_once(const PlanningContext& context, PlanOptions options, co
   return best() < before;
 }
 
+// Does it split layers, or take time, for lack of memory?
+bool lacks_memory(const Candidate& candidate) {
+  return has_tensor_parallelism(candidate.plan) || candidate.plan.zero > Zero::optimizer ||
+         !recomputing_stages(candidate.plan).empty();
+}
+
 // Each saving alone, so that no other one makes it worse; where one of them gains, all together. Where there
-// is no plan, all at once, but parameters are shared only when nothing else helps.
+// is no plan, all at once, but parameters are shared only when nothing else helps. Last, with context
+// parallelism, what may gain by it.
 void search_savings(const PlanningContext& context, const PlanOptions& options, const Savings& possible,
                     SearchResult& result) {
-  if (!possible.any()) return;
-  const Savings without_gathers{possible.split, std::min(possible.shards, Zero::gradients)};
+  const Savings all{possible.split, possible.shards};
   if (result.status != SearchStatus::found) {
+    const Savings without_gathers{possible.split, std::min(possible.shards, Zero::gradients)};
     if (without_gathers.any()) search_savings_once(context, options, without_gathers, result);
-    if (possible.shards > Zero::gradients) search_savings_once(context, options, possible, result);
-    return;
+    if (all.shards > Zero::gradients) search_savings_once(context, options, all, result);
+  } else {
+    std::vector<Savings> each;
+    if (possible.split == TokenSplit::all) each.push_back({TokenSplit::all, Zero::optimizer});
+    for (const Zero degree : {Zero::gradients, Zero::parameters})
+      if (degree <= possible.shards) each.push_back({TokenSplit::none, degree});
+    bool gains = false;
+    for (const Savings& savings : each)
+      gains = search_savings_once(context, options, savings, result) || gains;
+    if (gains && each.size() > 1 && possible.split == TokenSplit::all)
+      search_savings_once(context, options, all, result);
   }
-  std::vector<Savings> each;
-  if (possible.split == TokenSplit::all) each.push_back({TokenSplit::all, Zero::optimizer});
-  for (const Zero degree : {Zero::gradients, Zero::parameters})
-    if (degree <= possible.shards) each.push_back({TokenSplit::none, degree});
-  bool gains = false;
-  for (const Savings& savings : each) gains = search_savings_once(context, options, savings, result) || gains;
-  if (gains && each.size() > 1 && possible.split == TokenSplit::all)
-    search_savings_once(context, options, possible, result);
+  const std::vector<Candidate>& found = result.candidates;
+  if (possible.context && (found.empty() || std::any_of(found.begin(), found.end(), lacks_memory)))
+    search_savings_once(context, options, {TokenSplit::all, possible.shards, true}, result);
 }
 
 }  // namespace

@@ -198,12 +198,29 @@ int PlanTemplate::pipelines() const {
   return count;
 }
 
+bool has_replicas(const Space& space, const PlanTemplate& of) {
+  if (of.pipelines() > 1 || space.most_copies == 1) return of.pipelines() > 1;
+  const std::vector<TemplateStage>& stages = of.classes.front().stages;
+  return std::any_of(stages.begin(), stages.end(),
+                     [&](const TemplateStage& stage) { return sharers(space, of, stage.option) > 1; });
+}
+
+std::span<const Zero> zero_degrees_of(const Space& space, const PlanFeatures& offered,
+                                      const PlanTemplate& of) {
+  return zero_degrees(offered, has_replicas(space, of) ? 2 : 1);
+}
+
+int sharers(const Space& space, const PlanTemplate& of, int option) {
+  return of.pipelines() * space.options[static_cast<size_t>(option)].shape.copies();
+}
+
 bool assign(const Space& space, const PlanTemplate& of, CompactPlan& plan) {
   if (!enough_gpus(space, of)) return false;
   plan.microbatch = of.microbatch;
   plan.zero = of.zero;
   plan.interleave = of.interleave;
   plan.sequence_parallel = space.split == TokenSplit::all;
+  plan.splits_context = space.most_copies > 1;
   plan.nodes = static_cast<int>(space.nodes.size());
   plan.bills = space.bills;
   plan.stages.clear();
@@ -278,7 +295,8 @@ Plan plan_of(const Space& space, const CompactPlan& compact) {
     }
     plan.pipelines.push_back(std::move(pipeline));
   }
-  plan.sequence_parallel = compact.sequence_parallel && has_tensor_parallelism(plan);
+  plan.sequence_parallel =
+      compact.sequence_parallel && (has_tensor_parallelism(plan) || has_context_parallelism(plan));
   return plan;
 }
 

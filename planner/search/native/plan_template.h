@@ -56,6 +56,14 @@ struct PlanTemplate {
   size_t groups(const TemplateClass& of) const { return of.stages.size() / static_cast<size_t>(interleave); }
 };
 
+// Does any layer have several holders, whose gradients are summed?
+bool has_replicas(const Space& space, const PlanTemplate& of);
+// The ZeRO degrees that it may have.
+std::span<const Zero> zero_degrees_of(const Space& space, const PlanFeatures& offered,
+                                      const PlanTemplate& of);
+// GPUs that share the sums of the gradients of a stage on this option, were all pipelines alike.
+int sharers(const Space& space, const PlanTemplate& of, int option);
+
 // Assigns GPUs to a template. False if the space does not have the GPUs, or not together on nodes. Nodes are
 // numbered as in the space.
 bool assign(const Space& space, const PlanTemplate& of, CompactPlan& plan);

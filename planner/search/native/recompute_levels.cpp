@@ -129,7 +129,7 @@ class GpuGroup {
   }
 
   int64_t missing_bytes(const Mix& mix) {
-    const int replicas = of_.pipelines();
+    const int replicas = of_.pipelines() * model_.kinds().shape(stages_[group_].kind).copies();
     if (of_.interleave == 1) {
       const CompactStage& stage = stages_[group_];
       return model_.missing_bytes(

@@ -76,6 +76,7 @@ Space::Space(const PlanningContext& context, const Resources& resources, TokenSp
     SpaceOption out;
     out.pool = option.pool;
     out.shape = option.shape;
+    most_copies = std::max(most_copies, out.shape.copies());
     out.kind = kinds.number(option.gpu_type, option.zone, option.shape, split == TokenSplit::all);
     out.in_resources = static_cast<int>(o);
     pools[static_cast<size_t>(option.pool)].options.push_back(static_cast<int>(options.size()));

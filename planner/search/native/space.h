@@ -4,6 +4,7 @@
 // demand: not thread-safe.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -60,6 +61,11 @@ class Space {
   std::shared_ptr<const std::vector<std::optional<NodeBill>>> bills;  // by node
   mutable StageKinds kinds;
   std::vector<int> microbatches;  // sizes for which any option has times, ascending
+  int most_copies = 1;            // of the weights in a replica of any option (context parallelism)
+  // GPUs that share the gradients of a layer of that many pipelines, at most.
+  int most_sharers(int pipelines) const {
+    return std::min(pipelines * most_copies, std::max(pipelines, gpus()));
+  }
 
   int layers() const { return context.job.model.num_all_layers(); }
   // That a plan can use.

@@ -237,7 +237,7 @@ class UniformPlans {
   }
 
   void score(PlanTemplate of) {
-    for (const Zero zero : zero_degrees(offered_, of.pipelines())) {
+    for (const Zero zero : zero_degrees_of(space_, offered_, of)) {
       of.zero = zero;
       bool any = false;
       for (const bool by_speed : {false, true}) {

@@ -21,7 +21,7 @@ double score_placed(Scorer& scorer, PlanTemplate& of, const UsualWays& ways) {
 
 double score_usual_ways(Scorer& scorer, const PlanFeatures& offered, PlanTemplate of, const UsualWays& ways) {
   double best = kNever;
-  for (const Zero zero : zero_degrees(offered, of.pipelines())) {
+  for (const Zero zero : zero_degrees_of(scorer.space(), offered, of)) {
     of.zero = zero;
     bool fits = false;
     for (const bool by_speed : {false, true}) {

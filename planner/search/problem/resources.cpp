@@ -60,9 +60,22 @@ struct Counter {
   int least_gpus;
 };
 
+// Those that are profiled; and of these, as far as a node has GPUs, several together.
+std::vector<ReplicaShape> shapes_of(const PlanningContext& context, const LayerProfile& profile,
+                                    bool context_parallel, int most_gpus) {
+  std::vector<ReplicaShape> shapes = profile.shapes();
+  const size_t profiled = shapes.size();
+  for (size_t i = 0; context_parallel && i < profiled; ++i)
+    for (ReplicaShape more{.tp = shapes[i].tp, .cp = 2}; more.gpus() <= most_gpus; ++more.cp)
+      if (context.job.model.splits_over(more)) shapes.push_back(more);
+  std::sort(shapes.begin(), shapes.end());
+  return shapes;
+}
+
 // Adds the options of a pool, and what counts their GPUs.
-void add_pool(const PlanningContext& context, const PlanOptions& options, size_t number, Resources& out,
-              std::vector<Counter>& counters, std::map<std::string, int64_t>& rejected) {
+void add_pool(const PlanningContext& context, const PlanOptions& options, bool context_parallel,
+              size_t number, Resources& out, std::vector<Counter>& counters,
+              std::map<std::string, int64_t>& rejected) {
   const Goal goal = goal_of(context.job);
   const Pool& pool = out.pools[number];
   const auto profile = context.profiles.layers.find(pool.gpu_type);
@@ -78,7 +91,8 @@ void add_pool(const PlanningContext& context, const PlanOptions& options, size_t
   counters.push_back({static_cast<int>(number), pool.gpu_type, 1});
   out.capacity.push_back(limit);
   const int most_tp = context.framework.max_tensor_parallel;
-  for (const ReplicaShape& shape : profile->second.shapes()) {
+  const int most_gpus = std::min(limit, pool.free_by_node.front());
+  for (const ReplicaShape& shape : shapes_of(context, profile->second, context_parallel, most_gpus)) {
     if (most_tp > 0 && shape.tp > most_tp) continue;
     if (shape.gpus() > pool.free_by_node.front() || shape.gpus() > limit) {
       ++rejected[shape.gpus() > pool.free_by_node.front() ? "TP degree larger than a node" : "quota"];
@@ -88,7 +102,7 @@ void add_pool(const PlanningContext& context, const PlanOptions& options, size_t
       ++rejected["TP degree does not divide the model"];
       continue;
     }
-    if (context.profiles.sizes.find(shape) == nullptr) {
+    if (context.profiles.sizes.find({.tp = shape.tp}) == nullptr) {
       ++rejected["not profiled"];
       continue;
     }
@@ -150,15 +164,16 @@ std::map<std::string, int> limits_of_types(const PlanningContext& context) {
 }
 
 // Pools, options and counters of the nodes in `usable`.
-Resources build(const PlanningContext& context, const PlanOptions& options, Snapshot usable,
-                std::map<std::string, int64_t>& rejected) {
+Resources build(const PlanningContext& context, const PlanOptions& options, bool context_parallel,
+                Snapshot usable, std::map<std::string, int64_t>& rejected) {
   Resources out;
   out.usable = std::move(usable);
   out.pools = make_pools(out.usable);
   std::map<std::string, int> pools_of_type;
   for (const Pool& pool : out.pools) ++pools_of_type[pool.gpu_type];
   std::vector<Counter> counters;
-  for (size_t p = 0; p < out.pools.size(); ++p) add_pool(context, options, p, out, counters, rejected);
+  for (size_t p = 0; p < out.pools.size(); ++p)
+    add_pool(context, options, context_parallel, p, out, counters, rejected);
   for (const auto& [type, limit] : limits_of_types(context))
     if ((type.empty() ? static_cast<int>(out.pools.size()) : pools_of_type[type]) > 1) {
       counters.push_back({-1, type, 1});
@@ -209,7 +224,7 @@ int Resources::room(int option, const std::vector<int64_t>& left, int most) cons
 }
 
 Resources usable_resources(const PlanningContext& context, const PlanOptions& options,
-                           std::map<std::string, int64_t>& rejected) {
+                           std::map<std::string, int64_t>& rejected, bool context_parallel) {
   for (const auto& [type, limit] : context.job.resources.max_gpus)
     if (type != kTotalGpus) context.catalog.at(type);
   for (const auto& [type, limits] : context.job.resources.max_gpus_in_zone) context.catalog.at(type);
@@ -220,7 +235,7 @@ Resources usable_resources(const PlanningContext& context, const PlanOptions& op
   });
   std::sort(usable.nodes.begin(), usable.nodes.end(),
             [](const SnapshotNode& a, const SnapshotNode& b) { return a.name < b.name; });
-  return build(context, options, std::move(usable), rejected);
+  return build(context, options, context_parallel, std::move(usable), rejected);
 }
 
 }  // namespace sailor

@@ -70,8 +70,9 @@ struct Resources {
   int room(int option, const std::vector<int64_t>& left, int most) const;
 };
 
-// Throws InputError when the job names a GPU type, zone or partition that the snapshot does not have.
+// `context_parallel`: with options whose replicas split the tokens of a microbatch, too. Throws InputError
+// when the job names a GPU type, zone or partition that the snapshot does not have.
 Resources usable_resources(const PlanningContext& context, const PlanOptions& options,
-                           std::map<std::string, int64_t>& rejected);
+                           std::map<std::string, int64_t>& rejected, bool context_parallel = false);
 
 }  // namespace sailor

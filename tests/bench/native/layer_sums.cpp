@@ -54,9 +54,13 @@ const LayerSums* LayerSumsTable::find(const std::string& gpu_type, int microbatc
       std::vector<LayerSizes> held = *sizes;
       if (const auto* alone = context_.profiles.sizes.find({}); splits_tokens && tp > 1 && alone != nullptr) {
         const LinkEnd end{gpu_type, "", tp};
-        split_tokens(times,
-                     {context_.job, context_.framework, context_.catalog.at(gpu_type), context_.precision,
-                      microbatch, tp, find_link(context_.profiles.network, end, end, true)});
+        split_tokens(times, {context_.job,
+                             context_.framework,
+                             context_.catalog.at(gpu_type),
+                             context_.precision,
+                             microbatch,
+                             {.tp = tp},
+                             find_link(context_.profiles.network, end, end, true)});
         split_tokens(held, *alone, tp);
       }
       it->second = sums_of(times, held, recompute);

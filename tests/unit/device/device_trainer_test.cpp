@@ -478,7 +478,8 @@ TEST(DeviceTrainer, ATensorForSeveralRanksIsOneLaunch) {
   fake::take_launches();
   ranks.run([&](CommFactory& factory) {
     FakeGpu gpu(factory, options);
-    StageLink link(gpu.plane().factory.create("link", all_ranks(1 + kUpper)), nullptr, 1, kUpper);
+    StageLink link(gpu.plane().factory.create("link", all_ranks(1 + kUpper)), nullptr, ReplicaShape{},
+                   ReplicaShape{kUpper});
     const at::Tensor tensor = at::arange(6, at::kFloat);
     if (factory.rank() == 0) {
       link.send(tensor, tensor.sizes()).wait();

@@ -55,8 +55,9 @@ class FastestPlans {
   int compare(const std::string& problem) {
     std::map<std::string, int64_t> rejected;
     const PlanningContext& context = judge_.context();
-    const Resources resources = usable_resources(context, {}, rejected);
-    const Space space(context, resources), split(context, resources, TokenSplit::all);
+    const Resources resources = usable_resources(context, {}, rejected),
+                    split_resources = usable_resources(context, {}, rejected, /*context_parallel=*/true);
+    const Space space(context, resources), split(context, split_resources, TokenSplit::all);
     Deadline deadline(kNever);
     double best_s = kNever;
     for (const auto& [key, plan] : fastest_) {
@@ -91,9 +92,9 @@ class FastestPlans {
     const std::optional<bench::Verdict> verdict = judge_.verdict(plan);
     if (!verdict || !verdict->fits()) return verdict;
     const int pipelines = static_cast<int>(plan.pipelines.size());
-    // One pipeline shards nothing.
-    bench::Rival& best =
-        fastest_[{plan.microbatch, pipelines, pipelines > 1 ? plan.zero : Zero::none, plan.interleave > 1}];
+    // One replica shards nothing.
+    bench::Rival& best = fastest_[{plan.microbatch, pipelines, has_replicas(plan) ? plan.zero : Zero::none,
+                                   plan.interleave > 1}];
     if (best.iteration_s == 0 || verdict->iteration_s < best.iteration_s)
       best = {"", plan, verdict->iteration_s};
     return verdict;

@@ -15,11 +15,13 @@ TEST(PlanFeatures, AreNamed) {
             (PlanFeatures{PlanFeature::unlike_cuts, PlanFeature::zero1}));
   EXPECT_EQ(parse_plan_features("all"), all_plan_features());
   EXPECT_TRUE(parse_plan_features("none").empty());
-  // Who shares parameters shares gradients, and who shares these shares optimizer states.
+  // Who shares parameters shares gradients, and who shares these shares optimizer states; where GPUs with the
+  // same weights split tokens TP groups do.
   for (PlanFeature feature : all_plan_features()) {
     PlanFeatures expected{feature};
     if (feature == PlanFeature::zero3) expected.insert(PlanFeature::zero2);
     if (expected.contains(PlanFeature::zero2)) expected.insert(PlanFeature::zero1);
+    if (feature == PlanFeature::context_parallel) expected.insert(PlanFeature::sequence_parallel);
     EXPECT_EQ(parse_plan_features(to_string(feature)), expected);
   }
 }

@@ -1,5 +1,6 @@
 #include "planner/plan/plan.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include "planner/plan/rank_layout.h"
 #include "planner/spec/error.h"
 #include "planner/spec/text_file.h"
+#include "tests/unit/planner/error_of.h"
 
 namespace sailor {
 namespace {
@@ -131,6 +133,37 @@ TEST(PlanJson, SequenceParallelismIsWrittenWhereThereIsAny) {
   plan.sequence_parallel = true;
   EXPECT_THAT(to_json(plan, -1), HasSubstr(R"("sequence_parallel":true)"));
   EXPECT_TRUE(parse_plan(to_json(plan), "p").sequence_parallel);
+}
+
+TEST(PlanJson, ContextParallelDegreesAreWrittenWhereThereAreAny) {
+  Plan plan = example_plan();
+  EXPECT_THAT(to_json(plan, -1), ::testing::Not(HasSubstr("cp")));
+  PlanStage& stage = plan.pipelines[0].stages[0];
+  stage.shape.cp = 2;
+  stage.gpus.clear();
+  stage.node.clear();
+  EXPECT_THAT(to_json(plan, -1), HasSubstr(fmt::format(R"("tp":{},"cp":2)", stage.shape.tp)));
+  EXPECT_EQ(parse_plan(to_json(plan), "p").pipelines[0].stages[0].shape, stage.shape);
+  stage.node = "a1";
+  stage.gpus = {0};
+  EXPECT_THAT(test::error_of([&] { parse_plan(to_json(plan), "p"); }),
+              HasSubstr(fmt::format("1 GPUs for TP and CP degrees of {} and 2", stage.shape.tp)));
+}
+
+TEST(RankLayout, ContextParallelRanksAreWholeTpGroups) {
+  Plan plan = example_plan();
+  PlanStage stage = plan.pipelines[0].stages[0];
+  stage.shape = {.tp = 2, .cp = 3};
+  stage.node.clear();
+  stage.gpus.clear();
+  plan.pipelines = {{1, {stage}}};
+  const RankLayout layout(plan);
+  ASSERT_EQ(layout.size(), 6);
+  for (int rank = 0; rank < 6; ++rank) {
+    EXPECT_EQ(layout.slots()[static_cast<size_t>(rank)].tp_rank, rank % 2);
+    EXPECT_EQ(layout.slots()[static_cast<size_t>(rank)].cp_rank, rank / 2);
+    EXPECT_EQ(is_first_of_stage(layout.slots()[static_cast<size_t>(rank)]), rank == 0);
+  }
 }
 
 TEST(PlanJson, AStageMayDelayTheGradientsOfWeights) {

@@ -137,6 +137,25 @@ TEST(CheckPlan, NamesWhatDoesNotFitTheJob) {
   EXPECT_THAT(check_plan(p, valid_job(), others),
               ElementsAre(HasSubstr("sequence_parallel is not supported")));
   p = valid_plan();
+  PlanStage& split = p.pipelines[0].stages[0];
+  split.shape = {.tp = 1, .cp = 2};
+  split.node.clear();
+  split.gpus.clear();
+  EXPECT_THAT(check_plan(p, valid_job()),
+              ElementsAre(HasSubstr("pipeline 0, stage 0: cp 2 splits the tokens: set "
+                                    "\"sequence_parallel\": true")));
+  p.sequence_parallel = true;
+  EXPECT_THAT(check_plan(p, valid_job()), IsEmpty());
+  others = all_plan_features();
+  others.erase(PlanFeature::context_parallel);
+  EXPECT_THAT(check_plan(p, valid_job(), others), ElementsAre(HasSubstr("cp 2 is not supported")));
+  JobSpec one_norm = valid_job();
+  one_norm.model.qk_norm = QkNorm::projection;
+  EXPECT_THAT(check_plan(p, one_norm), ElementsAre(HasSubstr("over all of which this model has one norm")));
+  split.shape.cp = 5;
+  EXPECT_THAT(check_plan(p, valid_job()),
+              ElementsAre(HasSubstr("cp 5 times tp 1 does not divide the model's")));
+  p = valid_plan();
   p.zero = Zero::optimizer;
   EXPECT_THAT(check_plan(p, valid_job(), all_plan_features()), IsEmpty());
   EXPECT_THAT(check_plan(p, valid_job(), {}),

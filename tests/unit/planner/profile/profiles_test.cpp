@@ -42,15 +42,15 @@ ProfileFile example_profile() {
   for (int microbatch : {1, 2}) {
     for (int tp : {1, 2}) {
       double scale = unit * microbatch / tp;
-      profile.times.push_back({microbatch, tp, LayerKind::embedding, {scale, 2 * scale, unit}, 3});
-      profile.times.push_back({microbatch, tp, LayerKind::block, {3 * scale, 6 * scale, unit}, 3});
-      profile.times.push_back({microbatch, tp, LayerKind::head, {2 * scale, 4 * scale, unit}, 3});
+      profile.times.push_back({microbatch, {tp}, LayerKind::embedding, {scale, 2 * scale, unit}, 3});
+      profile.times.push_back({microbatch, {tp}, LayerKind::block, {3 * scale, 6 * scale, unit}, 3});
+      profile.times.push_back({microbatch, {tp}, LayerKind::head, {2 * scale, 4 * scale, unit}, 3});
     }
   }
   for (int tp : {1, 2}) {
-    profile.sizes.push_back({tp, LayerKind::embedding, {16384 / tp, 8192, 32768, 0}});
-    profile.sizes.push_back({tp, LayerKind::block, {50000 / tp, 8192, 400000, 100}});
-    profile.sizes.push_back({tp, LayerKind::head, {128, 32768, 32768, 262144}});
+    profile.sizes.push_back({{tp}, LayerKind::embedding, {16384 / tp, 8192, 32768, 0}});
+    profile.sizes.push_back({{tp}, LayerKind::block, {50000 / tp, 8192, 400000, 100}});
+    profile.sizes.push_back({{tp}, LayerKind::head, {128, 32768, 32768, 262144}});
   }
   return profile;
 }

@@ -95,7 +95,7 @@ TEST(SplitTokens, TimesChangeAsTheEstimatesDo) {
   LayerProfile::Cell cell = times(style);
   for (LayerTimes& layer : cell) layer.forward_s *= 2, layer.backward_s *= 2;
   const LayerProfile::Cell plain = cell, expected = times(always);
-  split_tokens(cell, {job, style, type, Precision::bf16, 2, 4, &split_link()});
+  split_tokens(cell, {job, style, type, Precision::bf16, 2, {4}, &split_link()});
   for (size_t layer = 0; layer < cell.size(); ++layer) {
     EXPECT_NEAR(cell[layer].forward_s, 2 * expected[layer].forward_s, 1e-12);
     EXPECT_NEAR(cell[layer].backward_s, 2 * expected[layer].backward_s, 1e-12);
@@ -114,7 +114,7 @@ TEST(SplitTokens, WithoutEstimatesBlocksGatherTheirInputsAgain) {
   const LayerProfile::Cell plain(5, LayerTimes{1, 2, 0.5, 0.1});
   const auto split = [&](const JobSpec& of) {
     LayerProfile::Cell cell = plain;
-    split_tokens(cell, {of, own_framework(), type, Precision::fp32, 2, 2, &split_link()});
+    split_tokens(cell, {of, own_framework(), type, Precision::fp32, 2, {2}, &split_link()});
     return cell;
   };
   const double gather_s = 0.5 * 4 * 2 * 2048 * 1024 / 1e9;
@@ -130,6 +130,67 @@ TEST(SplitTokens, WithoutEstimatesBlocksGatherTheirInputsAgain) {
   // An emulated device takes the times of its profile.
   type.emulation = Emulation{"cpu", 3};
   EXPECT_EQ(split(job)[1].backward_s, 2);
+}
+
+// A quarter of what grows with the tokens, and room for two times the queries, keys and values of a quarter
+// of 2048 tokens, 3 x 1024 elements each.
+TEST(SplitContext, AQuarterOfTheTokensIsAQuarterOfTheMemory) {
+  LayerSizes layer;
+  layer.parameters = 7;
+  layer.output_elements = 1000;
+  layer.activation_bytes = 400;
+  layer.light_bytes = 202;
+  layer.workspace_bytes = 80;
+  std::vector<LayerSizes> sizes(3, layer);
+  split_context(sizes, split_job().model, Precision::bf16, {.tp = 1, .cp = 4});
+  for (const LayerSizes& split : sizes) {
+    EXPECT_EQ(split.parameters, 7);
+    EXPECT_EQ(split.output_elements, 1000);
+    EXPECT_EQ(split.activation_bytes, 100);
+    EXPECT_EQ(split.light_bytes, 51);
+    EXPECT_EQ(split.mlp_bytes, 0);  // still unknown
+  }
+  EXPECT_EQ(sizes[0].workspace_bytes, 20);
+  EXPECT_EQ(sizes[1].workspace_bytes, 20 + 2 * 2 * 2048 * 3 * 1024 / 4);
+}
+
+// Microbatches of 1, 2 and 4 sequences take 3, 4 and 6 s: 2 s, and 1 s more for each.
+TEST(SplitContext, AMicrobatchTakesAsLongAsItsPartOfTheSequences) {
+  LayerProfile profile;
+  for (const int size : {1, 2, 4}) profile.cells[{size, {2}}] = {3, LayerTimes{2.0 + size, 1.0 * size, 0.5}};
+  const auto shared = [&](int microbatch, int cp) {
+    LayerProfile::Cell cell = *profile.find(microbatch, {2});
+    share_context(cell, profile, microbatch, {.tp = 2, .cp = cp});
+    return cell[1];
+  };
+  EXPECT_DOUBLE_EQ(shared(4, 2).forward_s, 4);            // that of 2
+  EXPECT_DOUBLE_EQ(shared(4, 3).forward_s, 2 + 4.0 / 3);  // between 1 and 2
+  EXPECT_DOUBLE_EQ(shared(1, 4).forward_s, 2.25);
+  EXPECT_DOUBLE_EQ(shared(1, 4).backward_s, 0.25);
+  EXPECT_DOUBLE_EQ(shared(4, 4).update_s, 0.5);
+  EXPECT_DOUBLE_EQ(shared(2, 1).forward_s, 4);
+}
+
+// Of 2 x 2048 tokens a rank of two has half; half of its 3 x 1024 elements of a token go to the other one,
+// and half of the 1024 of a result come back. Emulated devices exchange them while they wait.
+TEST(SplitContext, BlocksExchangeHeadsForTokens) {
+  const JobSpec job = split_job();
+  GpuType type = split_type(true);
+  LayerProfile profile;
+  profile.cells[{2, {1}}] = {3, LayerTimes{1, 2, 0.5}};
+  const auto split = [&] {
+    LayerProfile::Cell cell = *profile.find(2, {1});
+    split_context(cell, profile,
+                  {job, own_framework(), type, Precision::bf16, 2, {.tp = 1, .cp = 2}, &split_link()});
+    return cell;
+  };
+  const double exchanges_s = 2 * 2048 * 0.5 * 0.5 * (3 + 1) * 1024 * 2 / 1e9;
+  EXPECT_NEAR(split()[1].forward_s, 0.5 + exchanges_s, 1e-12);
+  EXPECT_NEAR(split()[1].backward_s, 1 + exchanges_s, 1e-12);
+  EXPECT_EQ(split()[0].forward_s, 0.5);
+  EXPECT_EQ(split()[2].backward_s, 1);
+  type.emulation.emplace();
+  EXPECT_EQ(split()[1].forward_s, 0.5);
 }
 
 }  // namespace

@@ -82,6 +82,36 @@ TEST(GradientSync, OnePipelineHasNothingToSum) {
   EXPECT_EQ(t.gather_s, 0);
 }
 
+// What two pipelines on a node sum, so do two context-parallel ranks, and both need the same memory.
+TEST(GradientSync, ContextParallelRanksSumLikeReplicas) {
+  const Instance in = sync_instance();
+  Plan one = sync_plan(in, {{"a", "b"}}, 1), two = sync_plan(in, {{"a", "b"}, {"a", "b"}}, 1);
+  one.sequence_parallel = true;
+  for (PlanStage& stage : one.pipelines[0].stages) stage.shape.cp = 2;
+  for (const Zero zero : {Zero::none, Zero::optimizer, Zero::gradients, Zero::parameters}) {
+    one.zero = two.zero = zero;
+    const native::SyncTimes t = times(in, one_bucket(), one), like = times(in, one_bucket(), two);
+    EXPECT_DOUBLE_EQ(t.reduce_s, like.reduce_s);
+    EXPECT_DOUBLE_EQ(t.gather_s, like.gather_s);
+    const MemoryBreakdown held = simulate(in.context(), one).stages[0].memory,
+                          alike = simulate(in.context(), two).stages[0].memory;
+    EXPECT_EQ(held.weights_bytes, alike.weights_bytes);
+    EXPECT_EQ(held.gradients_bytes, alike.gradients_bytes);
+    EXPECT_EQ(held.optimizer_bytes, alike.optimizer_bytes);
+    EXPECT_LT(held.activations_bytes, alike.activations_bytes);
+  }
+}
+
+// On two nodes, one ring for all four: it leaves a node once, over the cards of both GPUs.
+TEST(GradientSync, ARingOfContextParallelRanksLeavesANodeOnce) {
+  const Instance in = sync_instance();
+  Plan plan = sync_plan(in, {{"a", "b"}, {"c", "d"}}, 1);
+  plan.sequence_parallel = true;
+  for (PlanPipeline& pipeline : plan.pipelines)
+    for (PlanStage& stage : pipeline.stages) stage.shape.cp = 2;
+  EXPECT_NEAR(times(in, one_bucket(), plan).reduce_s, 2 * ((4 - 1) * 8e6 / 4 / kNode + kLatency_s), 1e-9);
+}
+
 TEST(GradientSync, ReplicasOfAStageOnOneNodeNeverLeaveIt) {
   const Instance in = sync_instance();
   const native::SyncTimes t = times(in, one_bucket(), sync_plan(in, {{"a", "b"}, {"a", "b"}}, 1));

@@ -51,6 +51,15 @@ TEST(GradientGroups, ThreeBesideTwoSplitsSixWays) {
   EXPECT_EQ(groups[0].shards.size(), 6u) << "two of six sub-shards in each of three layers";
 }
 
+TEST(GradientGroups, ContextParallelRanksAreOwnersLikeThoseOfOtherPipelines) {
+  Plan plan = grouped_plan({{{2, 2}, {3, 1}}, {{3, 1}}});
+  plan.pipelines[0].stages[0].shape.cp = 2;  // ranks 0-3, 4, 5
+  const auto groups = gradient_groups(plan, RankLayout(plan));
+  std::vector<std::vector<int>> owners;
+  for (const auto& group : groups) owners.push_back(group.ranks);
+  EXPECT_THAT(owners, ElementsAre(ElementsAre(0, 2, 5), ElementsAre(1, 3, 5), ElementsAre(4, 5)));
+}
+
 TEST(GradientGroups, OnePipelineNeedsNone) {
   const Plan plan = grouped_plan({{{2, 2}, {4, 1}}});
   EXPECT_TRUE(gradient_groups(plan, RankLayout(plan)).empty());

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "tests/unit/trainer/comm/ranks.h"
+#include "trainer/model/tensor_parallel.h"
 
 namespace sailor {
 namespace {
@@ -43,13 +44,15 @@ TEST(StageMessages, LargeTensorsTravelOnceAndSmallOnesWhole) {
 }
 
 TEST(StageMessages, SharesOfTokensTravelOnceToWhereTheyAreWanted) {
-  for (int a = 1; a <= 6; ++a) {
-    for (int b = 1; b <= 6; ++b) {
+  std::vector<ReplicaShape> shapes;
+  for (int cp = 1; cp <= 3; ++cp)
+    for (int tp = 1; tp <= 6 / cp; ++tp) shapes.push_back({tp, cp});
+  for (const ReplicaShape& a : shapes) {
+    for (const ReplicaShape& b : shapes) {
       for (const int64_t tokens : {1, 4, 9, 60, 61}) {
         std::vector<int> sent(static_cast<std::size_t>(tokens * 3), 0);
         for (const StageMessage& m : plan_share_messages(tokens, 3, a, b).messages) {
-          const BlockRange from = block_of(static_cast<std::size_t>(tokens), a, m.sender);
-          const BlockRange to = block_of(static_cast<std::size_t>(tokens), b, m.receiver);
+          const BlockRange from = token_share(tokens, a, m.sender), to = token_share(tokens, b, m.receiver);
           for (int64_t i = m.first; i < m.first + m.count; ++i) {
             const auto token = static_cast<std::size_t>(i / 3);
             ASSERT_TRUE(token >= from.first && token < from.first + from.count);
@@ -81,7 +84,8 @@ TEST_P(StageLinks, TheWholeTensorArrivesOnEveryRankInBothDirections) {
     std::vector<int> mine(static_cast<std::size_t>(low ? lower_tp : upper_tp));
     std::iota(mine.begin(), mine.end(), low ? 0 : lower_tp);
     const auto tp = mine.size() > 1 ? factory.create(low ? "tp/low" : "tp/up", mine) : nullptr;
-    StageLink link(factory.create("link", all_ranks(lower_tp + upper_tp)), tp.get(), lower_tp, upper_tp);
+    StageLink link(factory.create("link", all_ranks(lower_tp + upper_tp)), tp.get(), ReplicaShape{lower_tp},
+                   ReplicaShape{upper_tp});
     for (int i = 0; i < 3; ++i) {
       if (low) {
         PendingSend send = link.send(value(i), {size, 2});
@@ -110,8 +114,8 @@ TEST_P(StageLinks, SharesOfTokensArriveInBothDirections) {
   job.run([&](CommFactory& factory) {
     const bool low = factory.rank() < lower_tp;
     const int size = low ? lower_tp : upper_tp, rank = factory.rank() - (low ? 0 : lower_tp);
-    StageLink link(factory.create("link", all_ranks(lower_tp + upper_tp)), nullptr, lower_tp, upper_tp,
-                   at::kCPU, /*split_tokens=*/true);
+    StageLink link(factory.create("link", all_ranks(lower_tp + upper_tp)), nullptr, ReplicaShape{lower_tp},
+                   ReplicaShape{upper_tp}, at::kCPU, /*split_tokens=*/true);
     for (int i = 0; i < 3; ++i) {
       PendingReceive receive = link.receive(shape, at::kFloat);
       PendingSend send = link.send(value(size, rank, low ? i : -i), shape);
