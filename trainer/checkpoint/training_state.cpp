@@ -45,6 +45,13 @@ std::vector<Replica> replicas_of(const Plan& plan, const RankLayout& layout, con
   return replicas;
 }
 
+// How many GPUs have each element of a sharded one.
+int copies_of(const std::vector<Replica>& replicas) {
+  int copies = 0;
+  for (const Replica& replica : replicas) copies += replica.shape.copies();
+  return copies;
+}
+
 // Number of elements of a tensor, from `first` on, that belong in `out`; the rest of `out` is padding.
 int64_t count_into(const CheckpointTensor* tensor, int64_t first, const at::Tensor& out) {
   return std::clamp<int64_t>(tensor->elements() - first, 0, out.numel());
@@ -106,11 +113,11 @@ std::vector<HeldValues> RankState::values() const {
 Ranges own_share(const Plan& plan, const RankLayout& layout, const RankSlot& slot,
                  const ParameterSpec& parameter) {
   const std::vector<Replica> replicas = replicas_of(plan, layout, parameter);
-  int shards = 1, holders = 0, copies = 0;
+  const int copies = copies_of(replicas);
+  int shards = 1, holders = 0;
   for (const Replica& replica : replicas) {
     shards = std::lcm(shards, replica.shape.parts());
     holders += replica.shape.gpus();
-    copies += replica.shape.copies();
   }
   Ranges ranges;
   const int64_t elements = parameter.rows * row_elements(parameter);
@@ -153,7 +160,7 @@ std::vector<ShardPiece> pieces_to_write(const RankState& state) {
     const int64_t end = std::min(begin + slice.count, real_elements(spec));
     // With ZeRO-1 each slice of the reduced gradient belongs to one rank.
     const bool alone =
-        shards_optimizer(state.plan.zero) && replicas_of(state.plan, state.layout, spec).size() > 1;
+        shards_optimizer(state.plan.zero) && copies_of(replicas_of(state.plan, state.layout, spec)) > 1;
     const Ranges share =
         alone ? Ranges{{begin, slice.count}} : own_share(state.plan, state.layout, state.slot, spec);
     for (const auto& [share_first, share_count] : share) {

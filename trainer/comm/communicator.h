@@ -167,7 +167,12 @@ enum class CommUse {
   any,
   collectives,             // no messages
   background_collectives,  // and while the device computes, which they slow down as little as possible
+  layer_messages,  // messages that layers wait for; an emulated network leaves their time to the emulated
+                   // device
 };
+inline bool has_messages(CommUse use) {
+  return use == CommUse::any || use == CommUse::layer_messages;
+}
 
 // Creates the communicators of one rank. Every member of `ranks` calls create() with the same name and list;
 // other ranks do not; all ranks create the communicators that they share in the same order. A name is used

@@ -190,7 +190,7 @@ int SocketFactory::size() const {
 }
 
 std::unique_ptr<Communicator> SocketFactory::make(const std::string& name, const std::vector<int>& ranks,
-                                                  CommUse) {
+                                                  CommUse use) {
   const auto self = std::find(ranks.begin(), ranks.end(), impl_->rank);
   if (self == ranks.end()) {
     throw std::logic_error(fmt::format("communicator {}: rank {} is not a member", name, impl_->rank));
@@ -202,7 +202,7 @@ std::unique_ptr<Communicator> SocketFactory::make(const std::string& name, const
   mesh->name = name;
   mesh->ranks = ranks;
   mesh->deadline = impl_->options.deadline;
-  mesh->links = impl_->options.links;
+  mesh->links = use == CommUse::layer_messages ? nullptr : impl_->options.links;
   mesh->own_rank = impl_->rank;
   mesh->channels.resize(ranks.size());
   for (const int rank : ranks) mesh->hosts.push_back(impl_->endpoints.at(rank).host);

@@ -74,9 +74,9 @@ double profiled_time_s(const LayerProfile& profile, const PhaseWork& work) {
 EmulatedDevice::EmulatedDevice(LayerProfile profile) : profile_(std::move(profile)) {}
 
 EmulatedDevice::Clock::time_point EmulatedDevice::latest(Clock::time_point start) const {
-  if (tp_ == nullptr || tp_->size() == 1) return start;
   int64_t start_ns = std::chrono::nanoseconds(start.time_since_epoch()).count();
-  tp_->all_reduce(&start_ns, 1, ElementType::i64, ReduceOp::max);
+  for (Communicator* group : groups_)
+    if (group) group->all_reduce(&start_ns, 1, ElementType::i64, ReduceOp::max);
   return Clock::time_point(std::chrono::nanoseconds(start_ns));
 }
 

@@ -7,6 +7,7 @@
 // on one machine: they compare clocks.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 
@@ -32,18 +33,18 @@ class EmulatedDevice : public Pacer {
 
   explicit EmulatedDevice(LayerProfile profile);
 
-  void joins(Communicator* tp) override { tp_ = tp; }
+  void joins(Communicator* tp, Communicator* cp) override { groups_ = {tp, cp}; }
   void computed(const PhaseWork& work, Clock::time_point start) override;
   void part_computed(const PhaseWork& part, Clock::time_point start) override;
   const Counters& counters() const { return counters_; }
 
  private:
-  // When the last member of the TP group started: the collectives of a real group synchronize its members.
+  // When the last rank of the replica started: the communication of real groups synchronizes their members.
   Clock::time_point latest(Clock::time_point start) const;
 
   LayerProfile profile_;
   Counters counters_;
-  Communicator* tp_ = nullptr;
+  std::array<Communicator*, 2> groups_{};
 };
 
 }  // namespace sailor

@@ -56,7 +56,8 @@ EmulatedNetwork::EmulatedNetwork(const Plan& plan, int rank, const Catalog& cata
     const PlanStage& stage = stage_of(plan, other);
     Link link;
     link.same_node = node_of(own) == node_of(other);
-    const bool same_group = own.pipeline == other.pipeline && own.stage == other.stage;
+    const bool same_group =
+        own.pipeline == other.pipeline && own.stage == other.stage && own.cp_rank == other.cp_rank;
     const bool emulated = catalog.at(own_stage.gpu_type).emulation || catalog.at(stage.gpu_type).emulation;
     const LinkCurve* curve = nullptr;
     if (emulated && !same_group)

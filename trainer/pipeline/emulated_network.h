@@ -6,7 +6,8 @@
 // the curve, and the interface for the time at the node's rate (none, if the link has no such rate), in turns
 // of about two milliseconds (link_pacer.h), so that concurrent messages share them evenly. It arrives the
 // link's latency after its last turn. Stages without a node count as separate nodes. Messages within a TP
-// group are not delayed: their time is in the layer profile.
+// group, and those of attention within a CP group, are not delayed: the first are in the layer profile, the
+// others pass while the device is emulated.
 //
 // Ranks are processes on one machine here; those of one node share the state of its interface through a small
 // file. One object per rank; one thread at a time.

@@ -36,8 +36,11 @@ class Pacer {
   using Clock = std::chrono::steady_clock;
   virtual ~Pacer() = default;
 
-  // The rank's TP group, set before any other call; nullptr = none. It outlives the calls below.
-  virtual void joins(Communicator* tp) { (void)tp; }
+  // The rank's TP and CP groups, set before any other call; nullptr = none. They outlive the calls below.
+  virtual void joins(Communicator* tp, Communicator* cp) {
+    (void)tp;
+    (void)cp;
+  }
 
   // Called by the rank's thread when it has computed `work` (with TP collectives, without messages between
   // stages and gradient sync), which began at `start`. Returns when the emulated device would be done.

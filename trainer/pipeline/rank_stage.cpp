@@ -92,7 +92,8 @@ void RankStage::connect(const Plan& plan, const RankLayout& layout, CommFactory&
                         CommUse::collectives);
   if (shape.cp > 1)
     cp = factory.create(fmt::format("cp/{}.{}.{}", position.pipeline, position.group, part),
-                        members([&](int other) { return shape.part_of(other) == part; }));
+                        members([&](int other) { return shape.part_of(other) == part; }),
+                        CommUse::layer_messages);
   const int boundaries = plan.interleave > 1 ? position.groups : position.groups - 1;
   for (int lower = 0; lower < boundaries; ++lower) {
     const int upper = (lower + 1) % position.groups;

@@ -122,7 +122,7 @@ struct RankTrainer::Impl {
     if (job.training.replicas.check_every > 0)
       replica_check.emplace(plan, layout, rank, gradient_sync, stage.tp.get(), *world,
                             job.model.tied_embeddings && !job.training.lora, on.device);
-    if (pacer) pacer->joins(stage.tp.get());
+    if (pacer) pacer->joins(stage.tp.get(), stage.cp.get());
     release_cached_tensors();  // initial values were drawn in sizes of their own
   }
 
@@ -480,16 +480,16 @@ struct RankTrainer::Impl {
   // The optimizer has run since `start`: the device that is emulated may need longer.
   void pace_update(Clock::time_point start) {
     if (!pacer) return;
+    const int sharers = static_cast<int>(plan.pipelines.size()) * slot.shape.copies();
     for (const Chunk& chunk : stage.chunks) {
-      pacer->computed(
-          {.phase = Phase::update,
-           .pipeline = slot.pipeline,
-           .stage = slot.stage,
-           .first_layer = chunk.first_layer(),
-           .end_layer = chunk.end_layer(),
-           .shape = slot.shape,
-           .update_parts = shards_optimizer(plan.zero) ? static_cast<int>(plan.pipelines.size()) : 1},
-          start);
+      pacer->computed({.phase = Phase::update,
+                       .pipeline = slot.pipeline,
+                       .stage = slot.stage,
+                       .first_layer = chunk.first_layer(),
+                       .end_layer = chunk.end_layer(),
+                       .shape = slot.shape,
+                       .update_parts = shards_optimizer(plan.zero) ? sharers : 1},
+                      start);
       start = Clock::now();
     }
   }

@@ -34,7 +34,7 @@ NcclMember::NcclMember(Setup setup)
       left_at_(setup_.ranks.size(), Clock::time_point::max()) {
   const int max_ctas = max_ctas_for(setup_.use);
   lanes_.emplace_back(setup_.libraries, max_ctas);
-  if (setup_.use == CommUse::any) lanes_.emplace_back(setup_.libraries, max_ctas);
+  if (has_messages(setup_.use)) lanes_.emplace_back(setup_.libraries, max_ctas);
 }
 
 std::span<const NcclMember::Lane> NcclMember::all_lanes() const {

@@ -100,7 +100,7 @@ std::unique_ptr<Communicator> NcclFactory::make(const std::string& name, const s
           nullptr);
     ::gethostname(own.host, sizeof own.host - 1);
     if (between->rank() == 0)
-      own.ids = impl_->draw_ids(name, use == CommUse::any ? 2 : 1, began + impl_->options.deadline);
+      own.ids = impl_->draw_ids(name, has_messages(use) ? 2 : 1, began + impl_->options.deadline);
     const std::vector<Greeting> all = impl_->greet(*between, own);
 
     use_device(impl_->libraries.cuda, impl_->device);

@@ -122,7 +122,7 @@ TEST(EmulatedDevice, ATpGroupEndsTogetherWhenItsLastMemberIsDone) {
       const auto factory = hub.factory(rank);
       const auto group = factory->create("tp", {0, 1});
       EmulatedDevice device(three_layers());
-      device.joins(group.get());
+      device.joins(group.get(), nullptr);
       device.computed(forward(0, 3, 1, 2), begin + std::chrono::milliseconds(200 * rank));
       ended_s[static_cast<size_t>(rank)] = std::chrono::duration<double>(Clock::now() - begin).count();
     });
