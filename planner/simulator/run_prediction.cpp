@@ -32,6 +32,10 @@ void estimate(const MeasuredRun& record, const Assumptions& assumptions, const F
   std::set<std::pair<std::string, ReplicaShape>> used;
   for (const PlanPipeline& pipeline : record.plan.pipelines)
     for (const PlanStage& stage : pipeline.stages) used.insert({stage.gpu_type, {.tp = stage.shape.tp}});
+  // Of context-parallel ranks also those of their parts (split_tokens.h).
+  std::set<int> microbatches = {record.plan.microbatch};
+  if (has_context_parallelism(record.plan))
+    for (int size = 1; size < record.plan.microbatch; ++size) microbatches.insert(size);
   for (const auto& [gpu_type, shape] : used) {
     const std::vector<LayerSizes> sizes = analytic_sizes(record.shape, style, record.precision, shape);
     const auto [known, is_new] = profiles.sizes.by_shape.emplace(shape, sizes);
@@ -44,13 +48,11 @@ void estimate(const MeasuredRun& record, const Assumptions& assumptions, const F
       profiles.sizes.by_shape.try_emplace({}, analytic_sizes(record.shape, style, record.precision, {}));
     LayerProfile& profile = profiles.layers[gpu_type];
     profile.gpu_type = gpu_type;
-    const std::pair cell{record.plan.microbatch, shape};
     if (platform != nullptr) {
       profile.overheads = platform->overheads;
       profile.overheads.base_memory_bytes = static_cast<int64_t>(platform->base_memory_bytes);
       profile.overheads = overheads_of(style, profile.overheads);
     }
-    if (profile.cells.contains(cell)) continue;
     const Platform& machines = assumptions.platform(record.platform);
     HostTimes host = machines.host + host_times(style);
     if (is_pipelined_over_nodes(record.plan)) host.tp_rank_s += machines.host_pipelined_rank_s;
@@ -64,9 +66,12 @@ void estimate(const MeasuredRun& record, const Assumptions& assumptions, const F
                        fmt::format("no link for a TP group of {} GPUs of type \"{}\" {} nodes: add "
                                    "one to \"links\"",
                                    tp, gpu_type, ring.nodes > 1 ? "over" : "inside"));
-    profile.cells[cell] =
-        analytic_times({record.shape, style, kernel_model(assumptions.catalog.at(gpu_type), record.precision),
-                        host, record.precision, record.plan.microbatch, ring, machines.collective_start_s});
+    for (const int microbatch : microbatches)
+      profile.cells.try_emplace(
+          {microbatch, shape},
+          analytic_times({record.shape, style,
+                          kernel_model(assumptions.catalog.at(gpu_type), record.precision), host,
+                          record.precision, microbatch, ring, machines.collective_start_s}));
   }
 }
 

@@ -70,7 +70,7 @@ std::vector<MeasuredRun> convert_golden(const std::string& path) {
   load_csv(path, csv);
   std::vector<MeasuredRun> records;
   for (const CsvRow& row : csv.rows) {
-    if (row.text("family") != "gpt" || row.integer("cp") != 1 || row.flag("fsdp")) continue;
+    if (row.text("family") != "gpt" || row.flag("fsdp")) continue;
     MeasuredRun record;
     record.name = std::to_string(row.where().line);
     record.where = row.where();
@@ -93,10 +93,11 @@ std::vector<MeasuredRun> convert_golden(const std::string& path) {
     uniform.model = record.model;
     uniform.pp = row.integer("pp");
     uniform.tp = row.integer("tp");
+    uniform.cp = row.integer("cp");
     // Tests run on one node; those without a global batch on 32.
     const bool release = row.empty("gbs");
     const int gpus = release && !has(row, "grpo") ? 256 : 8;
-    uniform.dp = std::max(1, gpus / (uniform.tp * uniform.pp));
+    uniform.dp = std::max(1, gpus / (uniform.tp * uniform.cp * uniform.pp));
     uniform.microbatch = row.integer("mbs");
     uniform.global_batch =
         std::max<int64_t>(row.integer_or("gbs", 1152), int64_t{uniform.dp} * uniform.microbatch);

@@ -20,22 +20,23 @@ Plan UniformPlan::plan() const {
   plan.microbatch = microbatch;
   plan.zero = zero;
   plan.interleave = interleave;
+  plan.sequence_parallel = cp > 1;
   const std::vector<int> microbatches = share_microbatches(num_microbatches(global_batch, microbatch), dp);
   for (int d = 0; d < dp; ++d) {
     PlanPipeline pipeline;
     pipeline.microbatches = microbatches[static_cast<size_t>(d)];
     for (int chunk = 0; chunk < pp * interleave; ++chunk) {
       const int p = chunk % pp;
-      const int first_rank = tp * (order == RankOrder::tp_dp_pp ? d + dp * p : p + pp * d);
+      const int first_rank = cp * tp * (order == RankOrder::tp_dp_pp ? d + dp * p : p + pp * d);
       PlanStage stage;
       stage.first_layer = cuts.at(static_cast<size_t>(chunk));
       stage.end_layer = cuts.at(static_cast<size_t>(chunk) + 1);
       stage.gpu_type = gpu_type;
       stage.zone = "default";
-      stage.shape.tp = tp;
+      stage.shape = {.tp = tp, .cp = cp};
       stage.recompute = recompute;
       stage.node = std::to_string(first_rank / gpus_per_node);
-      for (int t = 0; t < tp; ++t) stage.gpus.push_back(first_rank % gpus_per_node + t);
+      for (int g = 0; g < cp * tp; ++g) stage.gpus.push_back(first_rank % gpus_per_node + g);
       pipeline.stages.push_back(std::move(stage));
     }
     plan.pipelines.push_back(std::move(pipeline));

@@ -1,5 +1,5 @@
-// Plans of frameworks with one layer split, one TP degree and one kind of node: P stages x D replicas x TP,
-// ranks numbered in the framework's order, nodes filled in rank order.
+// Plans of frameworks with one layer split, one TP and one CP degree, and one kind of node: P stages x D
+// replicas x CP x TP, ranks numbered in the framework's order, nodes filled in rank order.
 #pragma once
 
 #include <string>
@@ -9,12 +9,12 @@
 
 namespace sailor::convert {
 
-// The dimension that varies fastest over the ranks, after TP.
+// The dimension that varies fastest over the ranks, after TP and CP.
 enum class RankOrder { tp_dp_pp, tp_pp_dp };
 
 struct UniformPlan {
   std::string model;
-  int pp = 1, dp = 1, tp = 1;
+  int pp = 1, dp = 1, cp = 1, tp = 1;
   int interleave = 1;        // model chunks per rank
   std::vector<int> cuts;     // pp x interleave + 1 layer indices, 0 first, number of layers last
   int microbatch = 1;        // sequences

@@ -236,7 +236,7 @@ TEST(Convert, GoldenInterleavesByLayersPerChunk) {
            "1,2e9,p\n"
            "bert,bert_tp1,dev_dgx_a100,1,1,1,1,,12,512,8,,1024,4,32,,,,,,true,,0.5,50,1,2e9,p\n"
            "gpt,gpt3_fsdp,dev_dgx_a100,1,1,1,1,,12,512,8,,1024,4,32,,,,,true,true,,0.5,50,1,2e9,p\n"));
-  ASSERT_EQ(records.size(), 2u);
+  ASSERT_EQ(records.size(), 3u);
   const MeasuredRun& r = records[0];
   // 12 blocks on two groups of GPUs, one to a chunk: six chunks each.
   EXPECT_EQ(r.plan.interleave, 6);
@@ -251,11 +251,17 @@ TEST(Convert, GoldenInterleavesByLayersPerChunk) {
   EXPECT_EQ(r.memory_stage, -1);
   EXPECT_DOUBLE_EQ(*r.measured_bytes(), 3e9);
   EXPECT_FALSE(r.measured_s());
-  EXPECT_EQ(records[1].name, "4");
-  EXPECT_EQ(records[1].options.at("attention"), "unfused");
-  EXPECT_EQ(records[1].options.at("gradient_bytes"), "2");
-  EXPECT_FALSE(records[1].shape.tied_embeddings);
-  EXPECT_EQ(records[1].plan.interleave, 1);
+  // Four stages of two context-parallel ranks fill a node.
+  EXPECT_EQ(records[1].name, "3");
+  EXPECT_EQ(records[1].plan.pipelines.size(), 1u);
+  EXPECT_TRUE(records[1].plan.sequence_parallel);
+  EXPECT_EQ(records[1].plan.pipelines[0].stages[3].shape, (ReplicaShape{.tp = 1, .cp = 2}));
+  EXPECT_THAT(records[1].plan.pipelines[0].stages[3].gpus, ElementsAre(6, 7));
+  EXPECT_EQ(records[2].name, "4");
+  EXPECT_EQ(records[2].options.at("attention"), "unfused");
+  EXPECT_EQ(records[2].options.at("gradient_bytes"), "2");
+  EXPECT_FALSE(records[2].shape.tied_embeddings);
+  EXPECT_EQ(records[2].plan.interleave, 1);
   expect_good(records);
   expect_predictable(records);
 }

@@ -55,8 +55,12 @@ class FastestPlans {
   int compare(const std::string& problem) {
     std::map<std::string, int64_t> rejected;
     const PlanningContext& context = judge_.context();
+    // The search offers context parallelism for long sequences only.
+    const bool any_context = std::any_of(fastest_.begin(), fastest_.end(), [](const auto& entry) {
+      return has_context_parallelism(entry.second.plan);
+    });
     const Resources resources = usable_resources(context, {}, rejected),
-                    split_resources = usable_resources(context, {}, rejected, /*context_parallel=*/true);
+                    split_resources = usable_resources(context, {}, rejected, any_context);
     const Space space(context, resources), split(context, split_resources, TokenSplit::all);
     Deadline deadline(kNever);
     double best_s = kNever;
