@@ -88,6 +88,7 @@ Space::Space(const PlanningContext& context, const Resources& resources, TokenSp
   microbatches.assign(sizes.begin(), sizes.end());
   join_zones();
   find_links();
+  gpus_ = gpus();
 }
 
 void Space::join_zones() {

@@ -64,7 +64,7 @@ class Space {
   int most_copies = 1;            // of the weights in a replica of any option (context parallelism)
   // GPUs that share the gradients of a layer of that many pipelines, at most.
   int most_sharers(int pipelines) const {
-    return std::min(pipelines * most_copies, std::max(pipelines, gpus()));
+    return most_copies == 1 ? pipelines : std::min(pipelines * most_copies, std::max(pipelines, gpus_));
   }
 
   int layers() const { return context.job.model.num_all_layers(); }
@@ -93,6 +93,7 @@ class Space {
   void find_links();
 
   std::vector<bool> linked_;  // [option][option]
+  int gpus_ = 0;              // gpus()
 };
 
 }  // namespace sailor::native
