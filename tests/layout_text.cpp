@@ -11,7 +11,7 @@
 
 namespace sailor {
 
-std::string to_text(const TpLayout& layout) {
+std::string to_text(const ShapeLayout& layout) {
   std::vector<std::string> pipelines;
   for (const auto& stages : layout) {
     std::string& text = pipelines.emplace_back();
@@ -20,8 +20,8 @@ std::string to_text(const TpLayout& layout) {
   return fmt::format("{}", fmt::join(pipelines, "/"));
 }
 
-TpLayout parse_layout(const std::string& text) {
-  TpLayout layout;
+ShapeLayout parse_layout(const std::string& text) {
+  ShapeLayout layout;
   std::istringstream pipelines(text);
   for (std::string pipeline; std::getline(pipelines, pipeline, '/');) {
     layout.emplace_back();

@@ -10,10 +10,10 @@
 
 namespace sailor {
 
-using TpLayout = std::vector<std::vector<ReplicaShape>>;  // by pipeline and stage
+using ShapeLayout = std::vector<std::vector<ReplicaShape>>;  // by pipeline and stage
 
 // Throws InputError naming `--layout`.
-TpLayout parse_layout(const std::string& text);
-std::string to_text(const TpLayout& layout);
+ShapeLayout parse_layout(const std::string& text);
+std::string to_text(const ShapeLayout& layout);
 
 }  // namespace sailor

@@ -43,7 +43,7 @@ std::vector<int> uneven_shares(Random& random, int total, int parts, int extra) 
   return shares;
 }
 
-using Layout = TpLayout;
+using Layout = ShapeLayout;
 
 int ranks_of(const Layout& layout) {
   int ranks = 0;
@@ -234,7 +234,7 @@ Plan draw_plan(Random& random, const Model& model, const Limits& limits, int ind
 }
 
 std::string layout_text(const Plan& plan) {
-  TpLayout layout;
+  ShapeLayout layout;
   for (const PlanPipeline& pipeline : plan.pipelines) {
     layout.emplace_back();
     for (const PlanStage& stage : pipeline.stages) layout.back().push_back(stage.shape);

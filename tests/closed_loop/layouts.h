@@ -18,7 +18,7 @@ struct Limits {
   int max_ranks = 2;
   int max_tp = 2;
   std::vector<std::string> gpu_types;  // chosen randomly per stage
-  TpLayout layout{};                   // of every plan; empty: random
+  ShapeLayout layout{};                // of every plan; empty: random
   bool placed = false;                 // place stages on nodes of up to four GPUs, which share an interface
   bool features = false;               // interleaving, ZeRO, split tokens and recomputation
 };

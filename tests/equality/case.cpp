@@ -20,7 +20,7 @@ namespace sailor::equality {
 namespace {
 
 using Random = std::mt19937_64;
-using Layout = TpLayout;
+using Layout = ShapeLayout;
 
 // Features of a plan in addition to its layout, each used in about every second case in which it is possible.
 struct Options {

@@ -29,7 +29,7 @@ namespace {
 constexpr double kIdleSaving = 1.005;  // a plan without it that is no slower than this is preferred
 constexpr double kIdleGathers =
     1.01;  // the same without ZeRO-3, whose gain rests on links in every microbatch
-// Context parallelism is not offered for shorter sequences: there data parallelism does the same for less.
+// Context parallelism is not offered for shorter sequences, whose activations are seldom what lacks memory.
 constexpr int kLeastSplitSequence = 8192;
 constexpr int kSavingCandidates = 2;  // of a search near known plans
 
@@ -111,7 +111,7 @@ struct Savings {
   bool any() const { return split == TokenSplit::all || shards > Zero::optimizer; }
 };
 
-// Has a stage whose ranks may split tokens a TP group, or a context-parallel group?
+// May a stage have a TP group, or a context-parallel group, whose ranks split tokens?
 bool may_split_tokens(const PlanningContext& context, const Resources& resources,
                       const PlanFeatures& offered) {
   return offered.contains(PlanFeature::sequence_parallel) && context.profiles.sizes.find({}) != nullptr &&

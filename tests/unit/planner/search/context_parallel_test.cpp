@@ -4,6 +4,7 @@
 #include "planner/search/search.h"
 #include "tests/unit/drawn.h"
 #include "tests/unit/planner/instance.h"
+#include "tests/unit/planner/search/never_worse.h"
 
 namespace sailor {
 namespace {
@@ -55,30 +56,14 @@ TEST(ContextParallelSearch, DoesNotSplitShortSequences) {
 }
 
 TEST(ContextParallelSearch, IsNeverWorseThanWithoutAndKeepsItsBound) {
-  int split = 0;
-  for (uint64_t seed = 1900; seed < 1900 + test::drawn(6u); ++seed) {
-    Instance in = test::random_instance(seed, 0);
-    in.job.model.sequence = 16384;
-    in.job.training.global_batch = 3;
-    for (auto& [shape, layers] : in.profiles.sizes.by_shape)
-      for (LayerSizes& layer : layers) layer.activation_bytes = 20'000'000 / shape.tp;
-    const SearchResult without = search(in.context(), with_context(false));
-    const SearchResult with = search(in.context(), with_context(true));
-    if (without.status == SearchStatus::found) {
-      ASSERT_EQ(with.status, SearchStatus::found) << seed;
-      EXPECT_LE(with.candidates[0].prediction.iteration_s, without.candidates[0].prediction.iteration_s)
-          << seed;
-    }
-    for (const Candidate& candidate : with.candidates) {
-      split += has_context_parallelism(candidate.plan);
-      EXPECT_TRUE(check_plan(candidate.plan, in.job).empty()) << seed;
-      EXPECT_EQ(candidate.prediction.iteration_s, simulate(in.context(), candidate.plan).iteration_s);
-      EXPECT_TRUE(candidate.prediction.fits);
-      const double bound_s = with.bound_iteration_s.value_or(0);
-      EXPECT_LE(bound_s, candidate.prediction.iteration_s * (1 + 1e-9)) << seed;
-    }
-  }
-  EXPECT_GT(split, 0);
+  test::expect_never_worse(1900, test::drawn(6u), PlanFeature::context_parallel, has_context_parallelism,
+                           [](Instance& in) {
+                             in.job.model.sequence = 16384;
+                             in.job.training.global_batch = 3;
+                             for (auto& [shape, layers] : in.profiles.sizes.by_shape)
+                               for (LayerSizes& layer : layers)
+                                 layer.activation_bytes = 20'000'000 / shape.tp;
+                           });
 }
 
 // A framework says whether it has such plans.

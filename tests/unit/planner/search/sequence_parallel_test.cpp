@@ -4,6 +4,7 @@
 #include "planner/search/search.h"
 #include "tests/unit/drawn.h"
 #include "tests/unit/planner/instance.h"
+#include "tests/unit/planner/search/never_worse.h"
 
 namespace sailor {
 namespace {
@@ -73,28 +74,13 @@ TEST(SequenceParallelSearch, SplitsTokensWhereTheMemoryMakesAPlanFaster) {
 }
 
 TEST(SequenceParallelSearch, IsNeverWorseThanWithoutAndKeepsItsBound) {
-  int split = 0;
-  for (uint64_t seed = 900; seed < 900 + test::drawn(16u); ++seed) {
-    Instance in = test::random_instance(seed, 0);
-    for (auto& [shape, layers] : in.profiles.sizes.by_shape)
-      for (LayerSizes& layer : layers) layer.activation_bytes = 6'000'000 + 2'000'000 / shape.tp;
-    const SearchResult without = search(in.context(), without_split_tokens());
-    const SearchResult with = search(in.context(), with_split_tokens());
-    if (without.status == SearchStatus::found) {
-      ASSERT_EQ(with.status, SearchStatus::found) << seed;
-      EXPECT_LE(with.candidates[0].prediction.iteration_s, without.candidates[0].prediction.iteration_s)
-          << seed;
-    }
-    for (const Candidate& candidate : with.candidates) {
-      split += candidate.plan.sequence_parallel;
-      EXPECT_TRUE(check_plan(candidate.plan, in.job).empty()) << seed;
-      EXPECT_EQ(candidate.prediction.iteration_s, simulate(in.context(), candidate.plan).iteration_s);
-      EXPECT_TRUE(candidate.prediction.fits);
-      const double bound_s = with.bound_iteration_s.value_or(0);
-      EXPECT_LE(bound_s, candidate.prediction.iteration_s * (1 + 1e-9)) << seed;
-    }
-  }
-  EXPECT_GT(split, 0);
+  test::expect_never_worse(
+      900, test::drawn(16u), PlanFeature::sequence_parallel,
+      [](const Plan& plan) { return plan.sequence_parallel; },
+      [](Instance& in) {
+        for (auto& [shape, layers] : in.profiles.sizes.by_shape)
+          for (LayerSizes& layer : layers) layer.activation_bytes = 6'000'000 + 2'000'000 / shape.tp;
+      });
 }
 
 // A framework that always splits tokens, or never does, has no such choice.

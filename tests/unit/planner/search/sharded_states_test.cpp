@@ -4,6 +4,7 @@
 #include "planner/search/search.h"
 #include "tests/unit/drawn.h"
 #include "tests/unit/planner/instance.h"
+#include "tests/unit/planner/search/never_worse.h"
 
 namespace sailor {
 namespace {
@@ -70,30 +71,10 @@ TEST(ShardedGradientsSearch, ElasticJobsTakeThemOnlyWhereNothingElseFits) {
   EXPECT_EQ(result.candidates[0].plan.zero, Zero::none);
 }
 
-// With the feature of a degree, on random problems.
+// With the feature of a degree.
 void expect_never_worse(uint64_t first_seed, PlanFeature feature, Zero degree) {
-  int sharded = 0;
-  for (uint64_t seed = first_seed; seed < first_seed + test::drawn(16u); ++seed) {
-    Instance in = test::random_instance(seed, 0);
-    PlanOptions without;
-    without.time_limit_s = 60;
-    without.explain = false;
-    PlanOptions with = without;
-    without.allow.erase(feature);
-    const SearchResult plain = search(in.context(), without), all = search(in.context(), with);
-    if (plain.status == SearchStatus::found) {
-      ASSERT_EQ(all.status, SearchStatus::found) << seed;
-      EXPECT_LE(all.candidates[0].prediction.iteration_s, plain.candidates[0].prediction.iteration_s) << seed;
-    }
-    for (const Candidate& candidate : all.candidates) {
-      sharded += candidate.plan.zero == degree;
-      EXPECT_TRUE(check_plan(candidate.plan, in.job).empty()) << seed;
-      EXPECT_EQ(candidate.prediction.iteration_s, simulate(in.context(), candidate.plan).iteration_s);
-      EXPECT_TRUE(candidate.prediction.fits);
-      EXPECT_LE(all.bound_iteration_s.value_or(0), candidate.prediction.iteration_s * (1 + 1e-9)) << seed;
-    }
-  }
-  EXPECT_GT(sharded, 0);
+  test::expect_never_worse(first_seed, test::drawn(16u), feature,
+                           [&](const Plan& plan) { return plan.zero == degree; });
 }
 
 TEST(ShardedGradientsSearch, IsNeverWorseThanWithoutAndKeepsItsBound) {
