@@ -79,26 +79,26 @@ TEST(WeightProduct, LeavesTheGradientOfTheWeightForLater) {
 }
 
 // Of 16-bit weights, products and sums of rows are added to gradients in fp32, which are not rounded to 16
-// bits.
+// bits. Of smaller matrices libtorch itself sums a product in 16 bits, on some processors.
 TEST(WeightProduct, AddsToGradientsInFp32) {
-  const at::Tensor input = at::randn({40, 6}).to(at::kBFloat16).to(at::kDouble);
-  const at::Tensor bias = at::randn({4}, at::kDouble);
+  const at::Tensor input = at::randn({40, 32}).to(at::kBFloat16).to(at::kDouble);
+  const at::Tensor bias = at::randn({16}, at::kDouble);
   for (const bool by_outputs : {true, false}) {
-    const at::Tensor weight = at::randn({by_outputs ? 4 : 6, by_outputs ? 6 : 4}, at::kDouble);
+    const at::Tensor weight = at::randn({by_outputs ? 16 : 32, by_outputs ? 32 : 16}, at::kDouble);
     const at::Tensor x = input.to(at::kBFloat16);
     at::Tensor w = leaf(weight.to(at::kBFloat16)), b = leaf(bias.to(at::kBFloat16));
-    const at::Tensor w_sum = at::full(weight.sizes(), 1000.0), b_sum = at::full({4}, 1000.0);
+    const at::Tensor w_sum = at::full(weight.sizes(), 1000.0), b_sum = at::full({16}, 1000.0);
     w.mutable_grad() = w_sum;
     b.mutable_grad() = b_sum;
     for (int pass = 0; pass < 2; ++pass)
       (by_outputs ? product_by_outputs(x, w, b, {}) : product_by_inputs(x, w, b, {})).sum().backward();
     EXPECT_EQ(w.grad().data_ptr(), w_sum.data_ptr());
     EXPECT_EQ(b.grad().data_ptr(), b_sum.data_ptr());
-    const at::Tensor ones = at::ones({40, 4}, at::kDouble);
+    const at::Tensor ones = at::ones({40, 16}, at::kDouble);
     const at::Tensor expected = 2 * (by_outputs ? ones.t().matmul(input) : input.t().matmul(ones)) + 1000;
     // A sum near 1000 in bf16 would be off by up to 2.
     EXPECT_TRUE(at::allclose(w.grad().to(at::kDouble), expected, 0, 0.2));
-    EXPECT_TRUE(at::allclose(b.grad(), at::full({4}, 1080.0)));
+    EXPECT_TRUE(at::allclose(b.grad(), at::full({16}, 1080.0)));
   }
 }
 
