@@ -241,7 +241,8 @@ std::map<std::string, int64_t> memory_of_ranks(const PlanningInputs& inputs, con
     const PlanStage& stage = pipeline.stages[static_cast<size_t>(predicted.stage)];
     const SnapshotNode* node = inputs.snapshot.find(stage.node, stage.gpu_type);
     if (node == nullptr || !node->shared || node->host.memory_bytes == 0) continue;
-    HostMemory host = host_memory(inputs.job, predicted, inputs.catalog.at(stage.gpu_type).on_processors);
+    HostMemory host = host_memory(inputs.job, predicted.memory, predicted.capacity_bytes,
+                                  inputs.catalog.at(stage.gpu_type).on_processors);
     if (const auto of_site = inputs.site.memory_per_rank_bytes) host = {*of_site, *of_site};
     HostMemory& of_type = needed[stage.gpu_type];
     of_type.least_bytes = std::max(of_type.least_bytes, host.least_bytes);

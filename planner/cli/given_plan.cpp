@@ -63,7 +63,8 @@ std::string beyond_cluster(const Plan& plan, const std::string& file, const Snap
 
 std::string beyond_memory(const Plan& plan, const std::string& file, const Prediction& prediction) {
   const auto excess = [](const StagePrediction& stage) {
-    return stage.memory.total() - stage.capacity_bytes;
+    return std::max(stage.memory.total() - stage.capacity_bytes,
+                    stage.host_bytes - stage.host_capacity_bytes);
   };
   const StagePrediction* worst = nullptr;
   int more = -1;
@@ -74,14 +75,17 @@ std::string beyond_memory(const Plan& plan, const std::string& file, const Predi
   }
   if (worst == nullptr) return "";
   const auto gib = [](int64_t bytes) { return static_cast<double>(bytes) / (int64_t{1} << 30); };
+  const bool on_gpu = worst->memory.total() > worst->capacity_bytes;
+  const std::string& gpu_type = plan.pipelines.at(static_cast<size_t>(worst->pipeline))
+                                    .stages.at(static_cast<size_t>(worst->stage))
+                                    .gpu_type;
   return fmt::format(
-      "{}: does not fit into memory: pipeline {}, stage {} needs {:.2f} GiB on each GPU, {} has {:.2f}{}",
+      "{}: does not fit into memory: pipeline {}, stage {} needs {:.2f} GiB {}, {} has {:.2f}{}",
       where_in_plan(file, worst->pipeline, worst->stage).text(), worst->pipeline, worst->stage,
-      gib(worst->memory.total()),
-      plan.pipelines.at(static_cast<size_t>(worst->pipeline))
-          .stages.at(static_cast<size_t>(worst->stage))
-          .gpu_type,
-      gib(worst->capacity_bytes),
+      gib(on_gpu ? worst->memory.total() : worst->host_bytes),
+      on_gpu ? "on each GPU" : "of its node for each GPU, with offloaded states",
+      on_gpu ? gpu_type : "a node of " + gpu_type,
+      gib(on_gpu ? worst->capacity_bytes : worst->host_capacity_bytes),
       more > 0 ? fmt::format(" (and {} more stage{})", more, more == 1 ? "" : "s") : "");
 }
 

@@ -104,9 +104,10 @@ void add_source(CLI::App* verb, PlanSource& source, const std::string& time_limi
           throw InputError(option + ": " + error.what());
         }
       },
-      "features that plans of the full space may use: unlike-cuts, unlike-shares, recompute, zero1, "
-      "zero2, zero3, interleave, split-backward, sequence-parallel; or all; or none (default: those that the "
-      "trainer supports)",
+      fmt::format(
+          "features that plans of the full space may use: {}; or all; or none (default: those that the "
+          "trainer supports)",
+          fmt::join(plan_feature_names(), ", ")),
       "FEATURE,...");
   add_parsed(verb, "--time-limit", source.time_limit_s, parse_time_limit, time_limit, "S");
   add_parsed(verb, "--effort", source.effort, parse_effort,

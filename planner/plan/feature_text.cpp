@@ -70,7 +70,7 @@ std::string feature_text(const Plan& plan) {
         std::string(plan.sequence_parallel && (has_tensor_parallelism(plan) || !has_context_parallelism(plan))
                         ? "sp"
                         : ""),
-        std::string(has_context_parallelism(plan) ? "cp" : "")})
+        std::string(has_context_parallelism(plan) ? "cp" : ""), std::string(offloads(plan) ? "offload" : "")})
     if (!feature.empty()) text += (text.empty() ? "" : " ") + feature;
   return text;
 }

@@ -17,7 +17,8 @@ std::string recomputing_stages(const Plan& plan);
 int most_weight_delay(const Plan& plan);
 // "zero1 recompute:0-1 interleave:2 sp": ZeRO-1; the stages that recompute, without numbers if all do
 // ("recompute-light" if no block does more than that); chunks of the model per GPU; tokens split over TP
-// groups. "split-backward" if any stage splits its backward. Empty without features.
+// groups. "split-backward" if any stage splits its backward, and "offload" if any does. Empty without
+// features.
 std::string feature_text(const Plan& plan);
 
 }  // namespace sailor

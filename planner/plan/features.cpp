@@ -5,7 +5,6 @@
 
 #include <array>
 #include <sstream>
-#include <vector>
 
 #include "planner/spec/error.h"
 
@@ -31,6 +30,8 @@ const char* to_string(PlanFeature feature) {
       return "sequence-parallel";
     case PlanFeature::context_parallel:
       return "context-parallel";
+    case PlanFeature::offload:
+      return "offload";
     case PlanFeature::selective_recompute:
       return "selective";
     case PlanFeature::zero3:
@@ -39,11 +40,16 @@ const char* to_string(PlanFeature feature) {
   return "";
 }
 
+std::vector<std::string> plan_feature_names() {
+  std::vector<std::string> names;
+  for (PlanFeature feature : all_plan_features()) names.push_back(to_string(feature));
+  return names;
+}
+
 PlanFeatures parse_plan_features(const std::string& text) {
   if (text == "none") return {};
   if (text == "all") return all_plan_features();
-  std::vector<std::string> names;
-  for (PlanFeature feature : all_plan_features()) names.push_back(to_string(feature));
+  const std::vector<std::string> names = plan_feature_names();
   PlanFeatures out;
   std::istringstream in(text);
   for (std::string name; std::getline(in, name, ',');) {
@@ -68,10 +74,17 @@ PlanFeatures parse_plan_features(const std::string& text) {
 }
 
 PlanFeatures all_plan_features() {
-  return {PlanFeature::unlike_cuts,     PlanFeature::unlike_shares,  PlanFeature::recompute,
-          PlanFeature::zero1,           PlanFeature::zero2,          PlanFeature::zero3,
-          PlanFeature::interleave,      PlanFeature::split_backward, PlanFeature::sequence_parallel,
-          PlanFeature::context_parallel};
+  return {PlanFeature::unlike_cuts,
+          PlanFeature::unlike_shares,
+          PlanFeature::recompute,
+          PlanFeature::zero1,
+          PlanFeature::zero2,
+          PlanFeature::zero3,
+          PlanFeature::interleave,
+          PlanFeature::split_backward,
+          PlanFeature::sequence_parallel,
+          PlanFeature::context_parallel,
+          PlanFeature::offload};
 }
 
 PlanFeatures predictable_features() {

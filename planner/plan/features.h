@@ -12,6 +12,7 @@
 //                     (spec/split_backward.h)
 //     sequence-parallel  stages with tensor parallelism split the tokens outside of it (sequence parallelism)
 //     context-parallel   GPUs with the same weights split the tokens of a microbatch; with sequence-parallel
+//     offload         a stage keeps its optimizer states in the memory of its node (spec/offload.h)
 // and what the planner never offers, but plans that others have run may have
 //     selective       a stage computes the inside of attention again, and keeps the rest
 // Pure and thread-safe.
@@ -20,6 +21,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "planner/spec/zero.h"
 
@@ -36,11 +38,14 @@ enum class PlanFeature {
   split_backward,
   sequence_parallel,
   context_parallel,
+  offload,
   selective_recompute
 };
 using PlanFeatures = std::set<PlanFeature>;
 
 const char* to_string(PlanFeature feature);
+// Of those that the planner may use.
+std::vector<std::string> plan_feature_names();
 // Comma-separated names of features that the planner may use; also `none` and `all`. Throws InputError for an
 // unknown name.
 PlanFeatures parse_plan_features(const std::string& text);

@@ -44,6 +44,12 @@ bool has_context_parallelism(const Plan& plan) {
   });
 }
 
+bool offloads(const Plan& plan) {
+  return std::ranges::any_of(plan.pipelines, [](const PlanPipeline& pipeline) {
+    return std::ranges::any_of(pipeline.stages, [](const PlanStage& stage) { return offloads(stage); });
+  });
+}
+
 bool has_replicas(const Plan& plan) {
   return plan.pipelines.size() > 1 || has_context_parallelism(plan);
 }

@@ -17,6 +17,7 @@
 
 #include "planner/spec/job_spec.h"
 #include "planner/spec/objective.h"
+#include "planner/spec/offload.h"
 #include "planner/spec/precision.h"
 #include "planner/spec/recompute.h"
 #include "planner/spec/replica_shape.h"
@@ -33,8 +34,9 @@ struct PlanStage {
   ReplicaShape shape;  // of this stage's GPUs, all of one node
   StageRecompute recompute{};
   int weight_delay = kWholeBackward;  // in microbatches, if its backward is split
-  std::string node;                   // empty until placed
-  std::vector<int> gpus;              // indices on the node, shape.gpus() of them; empty until placed
+  Offload offload = Offload::none;
+  std::string node;       // empty until placed
+  std::vector<int> gpus;  // indices on the node, shape.gpus() of them; empty until placed
 };
 
 struct PlanPipeline {
@@ -76,6 +78,10 @@ std::set<std::string> gpu_types_of(const Plan& plan);
 std::map<std::string, std::map<std::string, int>> gpu_counts_of(const Plan& plan);
 bool has_tensor_parallelism(const Plan& plan);
 bool has_context_parallelism(const Plan& plan);
+inline bool offloads(const PlanStage& stage) {
+  return stage.offload != Offload::none;
+}
+bool offloads(const Plan& plan);
 // Are there GPUs that train the same parameters, whose gradients must be summed?
 bool has_replicas(const Plan& plan);
 // Number of GPUs of the plan = number of trainer ranks.

@@ -33,8 +33,8 @@ StageRecompute read_stage_recompute(const Field& field) {
 }
 
 PlanStage read_stage(const Field& field) {
-  MapField map(field,
-               {"layers", "gpu_type", "zone", "tp", "cp", "recompute", "weight_delay", "node", "gpus"});
+  MapField map(field, {"layers", "gpu_type", "zone", "tp", "cp", "recompute", "weight_delay", "offload",
+                       "node", "gpus"});
   PlanStage stage;
   Field layers = map.required("layers");
   std::vector<Field> range = layers.items();
@@ -51,6 +51,7 @@ PlanStage read_stage(const Field& field) {
   if (auto cp = map.optional("cp")) stage.shape.cp = cp->integer<int>(1, kMostGpus);
   if (auto recompute = map.optional("recompute")) stage.recompute = read_stage_recompute(*recompute);
   if (auto delay = map.optional("weight_delay")) stage.weight_delay = delay->integer<int>(0, 1'000'000);
+  if (auto offload = map.optional("offload")) stage.offload = read_offload(*offload);
   if (auto node = map.optional("node")) stage.node = node->name();
   if (auto gpus = map.optional("gpus")) {
     for (const Field& gpu : gpus->items()) stage.gpus.push_back(gpu.integer<int>(0, kMostGpus));
@@ -123,6 +124,7 @@ nlohmann::ordered_json stage_json(const PlanStage& stage) {
   if (stage.shape.cp > 1) json["cp"] = stage.shape.cp;
   json["recompute"] = recompute_json(stage.recompute);
   if (stage.weight_delay != kWholeBackward) json["weight_delay"] = stage.weight_delay;
+  if (stage.offload != Offload::none) json["offload"] = to_string(stage.offload);
   if (!stage.node.empty()) {
     json["node"] = stage.node;
     json["gpus"] = stage.gpus;

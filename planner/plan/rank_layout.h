@@ -25,6 +25,11 @@ inline bool is_first_of_stage(const RankSlot& slot) {
   return slot.tp_rank == 0 && slot.cp_rank == 0;
 }
 
+// What the rank computes; with interleaved chunks the first of them.
+inline const PlanStage& stage_of(const Plan& plan, const RankSlot& slot) {
+  return plan.pipelines[static_cast<size_t>(slot.pipeline)].stages[static_cast<size_t>(slot.stage)];
+}
+
 class RankLayout {
  public:
   explicit RankLayout(const Plan& plan);

@@ -61,6 +61,9 @@ void check_stage(const PlanStage& stage, const std::string& where, const ModelSp
       violations.push_back(where + fmt::format("recompute \"{}\" is not supported by this version's trainer",
                                                to_string(level)));
   }
+  if (stage.offload != Offload::none && !allowed.contains(PlanFeature::offload))
+    violations.push_back(where + fmt::format("offload \"{}\" is not supported by this version's trainer",
+                                             to_string(stage.offload)));
   const int blocks = std::min(stage.end_layer, model.num_all_layers() - 1) - std::max(stage.first_layer, 1);
   if (stage.recompute.deep_blocks() > blocks)
     violations.push_back(where + fmt::format("recomputes {} blocks of {}", stage.recompute.deep_blocks(),
@@ -133,6 +136,11 @@ void check_interleaved(const Plan& plan, size_t p, std::vector<std::string>& vio
           at(p, s) +
           fmt::format("must be on the same GPUs as stage {}: both are chunks of one group", s % groups));
     }
+    if (stage.offload != first.offload)
+      violations.push_back(at(p, s) +
+                           fmt::format("offload \"{}\" differs from that of stage {}, another chunk "
+                                       "of its group",
+                                       to_string(stage.offload), s % groups));
   }
 }
 

@@ -33,6 +33,7 @@ nlohmann::json prediction_json(const Prediction& p) {
                       {"in_flight", s.in_flight},
                       {"busy_fraction", s.busy_fraction},
                       {"memory", memory_json(s.memory)},
+                      {"offloaded_bytes", s.memory.offloaded_bytes},
                       {"capacity_bytes", s.capacity_bytes}});
   nlohmann::json out = {{"iteration_s", p.iteration_s},
                         {"iterations_per_s", p.iterations_per_s()},

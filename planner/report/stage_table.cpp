@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <vector>
 
@@ -101,6 +102,35 @@ std::string row(const Run& run, bool with_recompute) {
       with_recompute ? (stage.recompute == Recompute::none ? "  -" : "  " + to_string(stage.recompute)) : "");
 }
 
+// "offloaded: optimizer states of stages 0-1 of pipelines 0-3, up to 23.40 GiB in the memory of a node"
+std::string offload_text(const Plan& plan, const Prediction& prediction) {
+  std::map<std::string, int64_t> on_nodes;
+  int64_t most = 0;
+  std::map<std::vector<int>, std::vector<int>> pipelines;  // by their stages that offload
+  size_t at = 0;
+  for (size_t p = 0; p < plan.pipelines.size(); ++p) {
+    const PlanPipeline& pipeline = plan.pipelines[p];
+    const auto groups = static_cast<size_t>(num_groups(plan, pipeline));
+    std::vector<int> stages;
+    for (size_t s = 0; s < groups; ++s) {
+      const PlanStage& stage = pipeline.stages[s];
+      if (!offloads(stage)) continue;
+      stages.push_back(static_cast<int>(s));
+      const int64_t rank = prediction.stages.at(at + s).memory.offloaded_bytes;
+      most = std::max(most, stage.node.empty() ? 0 : on_nodes[stage.node] += stage.shape.gpus() * rank);
+    }
+    if (!stages.empty()) pipelines[stages].push_back(static_cast<int>(p));
+    at += pipeline.stages.size();
+  }
+  std::string of;
+  for (const auto& [stages, with] : pipelines)
+    of +=
+        fmt::format("{}stage{} {} of pipeline{} {}", of.empty() ? "" : " and ", stages.size() == 1 ? "" : "s",
+                    number_ranges(stages), with.size() == 1 ? "" : "s", number_ranges(with));
+  return fmt::format("offloaded: optimizer states of {}{}\n", of,
+                     most > 0 ? fmt::format(", up to {} GiB in the memory of a node", gib(most)) : "");
+}
+
 }  // namespace
 
 std::string stage_table(const Plan& plan, const Prediction& prediction) {
@@ -130,6 +160,7 @@ std::string stage_table(const Plan& plan, const Prediction& prediction) {
         "split backward: a stage computes gradients of weights up to {} microbatch{} after those that the "
         "stage before waits for\n",
         delay, delay == 1 ? "" : "es");
+  if (offloads(plan)) out += offload_text(plan, prediction);
   out += fmt::format(
       "iteration {:.4g} s = pipeline {:.4g} + gradient sync {:.4g} + update {:.4g} + overhead {:.4g}",
       prediction.iteration_s, prediction.pipeline_s, prediction.sync_s, prediction.update_s,

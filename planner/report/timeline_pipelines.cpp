@@ -9,8 +9,8 @@ namespace sailor {
 namespace {
 
 bool same_stage(const PlanStage& a, const PlanStage& b) {
-  return std::tie(a.first_layer, a.end_layer, a.gpu_type, a.shape, a.recompute, a.weight_delay) ==
-         std::tie(b.first_layer, b.end_layer, b.gpu_type, b.shape, b.recompute, b.weight_delay);
+  return std::tie(a.first_layer, a.end_layer, a.gpu_type, a.shape, a.recompute, a.weight_delay, a.offload) ==
+         std::tie(b.first_layer, b.end_layer, b.gpu_type, b.shape, b.recompute, b.weight_delay, b.offload);
 }
 
 bool same_prediction(const StagePrediction& a, const StagePrediction& b) {

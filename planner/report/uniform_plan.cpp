@@ -28,6 +28,7 @@ std::string uniform_obstacle(const JobSpec& job, const Plan& plan) {
         return "its pipelines cut the layers differently";
       if (stage.recompute != first.stages[0].recompute) return "only some of its stages recompute";
       if (stage.recompute.deep_blocks() > 0) return "some blocks of a stage recompute more than others";
+      if (offloads(stage)) return "it offloads optimizer states";
       if (stage.weight_delay != kWholeBackward) return "it delays the gradients of weights";
       const Recompute level = stage.recompute.level();
       if (level == Recompute::light || level == Recompute::mlp) return "it recomputes parts of blocks";

@@ -36,9 +36,13 @@ SearchResult search(const PlanningContext& context, const PlanOptions& options) 
     throw InputError(fmt::format("the {} cost model plans for Sailor's own trainer only, not for {}",
                                  to_string(options.cost_model), context.framework.name));
   if (!context.job.elastic.enabled) return search_once(context, options);
-  // Chunks of a group of GPUs cannot be taken up one by one elsewhere.
+  // Chunks of a group of GPUs cannot be taken up one by one elsewhere. A change cannot offload what the job
+  // has no memory for on its nodes.
   PlanOptions lasting = options;
   lasting.allow.erase(PlanFeature::interleave);
+  if (!options.previous.empty() &&
+      std::ranges::none_of(options.previous, [](const Plan& plan) { return offloads(plan); }))
+    lasting.allow.erase(PlanFeature::offload);
   if (offers(lasting, PlanFeature::zero1)) {
     PlanOptions robust = lasting;
     for (const PlanFeature feature : {PlanFeature::zero1, PlanFeature::zero2, PlanFeature::zero3})

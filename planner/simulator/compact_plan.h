@@ -18,6 +18,7 @@ struct CompactStage {
   StageRecompute recompute{};
   int node = -1;  // numbered from 0; -1 = not placed: on a node of its own
   int weight_delay = kWholeBackward;
+  Offload offload = Offload::none;
 
   bool operator==(const CompactStage&) const = default;
 };
@@ -55,7 +56,8 @@ int sharers(const CompactPlan& plan, const StageKinds& kinds, int first_layer, i
 // Has any layer more than one?
 bool has_replicas(const CompactPlan& plan, const StageKinds& kinds);
 
-// Numbers the kinds of the plan. Throws InputError when one is not profiled.
+// Numbers the kinds of the plan. Throws InputError when one is not profiled, or a stage
+// offloads at an unknown rate.
 CompactPlan compact(const Plan& plan, StageKinds& kinds);
 
 }  // namespace sailor::native

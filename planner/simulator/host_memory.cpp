@@ -17,16 +17,16 @@ int copies_of_state(const JobSpec& job) {
 
 }  // namespace
 
-HostMemory host_memory(const JobSpec& job, const StagePrediction& stage, bool on_processors) {
-  const MemoryBreakdown& memory = stage.memory;
+HostMemory host_memory(const JobSpec& job, const MemoryBreakdown& memory, int64_t capacity_bytes,
+                       bool on_processors) {
   const int64_t base = on_processors ? kBaseOnProcessors : kBaseWithGpu;
-  const int64_t state =
-      memory.weights_bytes - memory.frozen_bytes + memory.optimizer_bytes + memory.master_bytes;
+  const int64_t state = memory.weights_bytes - memory.frozen_bytes + memory.optimizer_bytes +
+                        memory.master_bytes + memory.offloaded_bytes;
   const int64_t total = memory.total();
-  const int64_t varying = copies_of_state(job) * state + (on_processors ? total : 0);
+  const int64_t varying = copies_of_state(job) * state + memory.offloaded_bytes + (on_processors ? total : 0);
   HostMemory host{base + varying, base + varying};
-  if (job.elastic.enabled && total > 0 && stage.capacity_bytes > total) {
-    const double growth = static_cast<double>(stage.capacity_bytes) / static_cast<double>(total);
+  if (job.elastic.enabled && total > 0 && capacity_bytes > total) {
+    const double growth = static_cast<double>(capacity_bytes) / static_cast<double>(total);
     host.most_bytes = base + static_cast<int64_t>(growth * static_cast<double>(varying));
   }
   return host;

@@ -102,6 +102,7 @@ MemoryBreakdown IterationModel::memory(std::span<const CompactStage> stages, int
     input.token_shares = kind.token_shares();
     if (kind.shape.tp > 1) input.gathered_elements = sizes.front().output_elements / kind.shape.cp;
     input.base_bytes = kind.profile->overheads.base_memory_bytes;
+    input.offload = stage.offload;
   }
   input.microbatch = of.microbatch;
   input.microbatches = of.microbatches;
@@ -126,14 +127,14 @@ int64_t IterationModel::missing_bytes(std::span<const CompactStage> stages, int 
   for (size_t i = static_cast<size_t>(group); i < stages.size(); i += static_cast<size_t>(groups)) {
     const CompactStage& stage = stages[i];
     add(int64_t{stage.kind} << 40 | int64_t{stage.first_layer} << 20 | stage.end_layer);
-    add(int64_t{static_cast<int>(stage.recompute.level())} << 40 |
+    add(int64_t{static_cast<int>(stage.offload)} << 44 |
+        int64_t{static_cast<int>(stage.recompute.level())} << 40 |
         int64_t{static_cast<int>(stage.recompute.deep())} << 36 | stage.recompute.deep_blocks());
   }
   const auto [known, is_new] = missing_of_group_.at(key);
   if (!is_new) return known;
   steps_ += 100;
-  return known = memory(stages, group, of).total() -
-                 kinds_[stages[static_cast<size_t>(group)].kind].capacity_bytes;
+  return known = kinds_.missing_bytes(stages[static_cast<size_t>(group)].kind, memory(stages, group, of));
 }
 
 int64_t IterationModel::missing_bytes(const StageMemoryInput& stage) {
@@ -159,9 +160,10 @@ int64_t IterationModel::missing_bytes(const StageMemoryInput& stage) {
     in_range = in_range && value < uint64_t{1} << bits;
     key = key << bits | value;
   }
-  if (stage.weight_delay != kWholeBackward) {  // no bits are left for it
+  // No bits are left for these.
+  if (const int rest = 2 * (stage.weight_delay + 1) + (stage.offload != Offload::none ? 1 : 0); rest > 0) {
     steps_ += 10;
-    key = (key ^ static_cast<uint64_t>(stage.weight_delay + 1)) * 0xbf58476d1ce4e5b9;
+    key = (key ^ static_cast<uint64_t>(rest)) * 0xbf58476d1ce4e5b9;
     key ^= key >> 31 | 1;
   }
   if (in_range) {
@@ -193,12 +195,13 @@ int64_t IterationModel::missing_of_rank(const StageMemoryInput& stage) {
   input.replicas = stage.replicas;
   input.both_ends = first && last;
   input.zero = stage.zero;
+  input.offload = stage.offload;
   if (first) input.tied_parameters = sizes.back().tied_parameters;
   input.shape = kind.shape;
   input.token_shares = kind.token_shares();
   input.base_bytes = kind.profile->overheads.base_memory_bytes;
   if (kind.shape.tp > 1) input.gathered_elements = sizes.front().output_elements / kind.shape.cp;
-  return rank_memory(input, context.framework, context.precision).total() - kind.capacity_bytes;
+  return kinds_.missing_bytes(stage.kind, rank_memory(input, context.framework, context.precision));
 }
 
 bool IterationModel::fits(const CompactPlan& plan, const PlanClasses& classes) {
@@ -222,7 +225,8 @@ bool IterationModel::fits(const CompactPlan& plan, const PlanClasses& classes) {
       }
       if (!fits({stage.kind, stage.first_layer, stage.end_layer, stage.recompute,
                  in_flight(g, groups, microbatches), plan.microbatch, microbatches > 1,
-                 sharers_of(plan, j, g), plan.zero, false, std::min(stage.weight_delay, microbatches - 1)}))
+                 sharers_of(plan, j, g), plan.zero, false, std::min(stage.weight_delay, microbatches - 1),
+                 stage.offload}))
         return false;
     }
   }
@@ -235,9 +239,9 @@ double IterationModel::missing_memory(const CompactPlan& plan) {
     if (j > 0 && same_memory(plan, j - 1, j)) continue;
     steps_ += 100 * static_cast<int64_t>(plan.groups(j));
     for (size_t g = 0; g < plan.groups(j); ++g) {
-      const auto capacity = static_cast<double>(kinds_[plan.of(j)[g].kind].capacity_bytes);
-      const auto total = static_cast<double>(memory(plan, j, static_cast<int>(g)).total());
-      missing += std::max(0.0, total / capacity - 1);
+      const int kind = plan.of(j)[g].kind;
+      const int64_t bytes = kinds_.missing_bytes(kind, memory(plan, j, static_cast<int>(g)));
+      missing += std::max(0.0, static_cast<double>(bytes) / static_cast<double>(kinds_[kind].capacity_bytes));
     }
   }
   return missing;
@@ -350,16 +354,33 @@ void IterationModel::set_after(const CompactPlan& plan, IterationDetails& detail
     const size_t groups = plan.groups(of.pipeline);
     const auto first = static_cast<size_t>(of.first_rank);
     for (size_t i = 0; i < stages.size(); ++i) {
-      const std::vector<double>& update_s = details.layer_times[c][i].first->update_s;
       const double shards = sharded ? sharers(plan, kinds_, stages[i].first_layer, stages[i].end_layer) : 1;
-      details.after_s[first + i % groups] += (update_s[static_cast<size_t>(stages[i].end_layer)] -
-                                              update_s[static_cast<size_t>(stages[i].first_layer)]) /
-                                             shards;
+      details.after_s[first + i % groups] +=
+          kinds_.update_s(stages[i].kind, *details.layer_times[c][i].first, stages[i].first_layer,
+                          stages[i].end_layer, stages[i].offload) /
+          shards;
     }
-    for (size_t g = 0; g < details.groups.size(); ++g)
-      details.after_s[first + static_cast<size_t>(details.groups[g].stage_of[c]) % groups] +=
-          details.gather_s[g];
   }
+  const auto rank_of = [&](size_t g, size_t c) {
+    const PipelineClass& of = classes.pipelines[c];
+    return static_cast<size_t>(of.first_rank) +
+           static_cast<size_t>(details.groups[g].stage_of[c]) % plan.groups(of.pipeline);
+  };
+  // What the others have updated is gathered when the last of them has.
+  details.update_s = details.after_s;
+  for (size_t g = 0; g < details.groups.size(); ++g) {
+    if (details.gather_s[g] == 0) continue;
+    double last_s = 0;
+    for (size_t c = 0; c < classes.pipelines.size(); ++c)
+      last_s = std::max(last_s, details.update_s[rank_of(g, c)]);
+    for (size_t c = 0; c < classes.pipelines.size(); ++c) {
+      double& after_s = details.after_s[rank_of(g, c)];
+      after_s = std::max(after_s, last_s);
+    }
+  }
+  for (size_t g = 0; g < details.groups.size(); ++g)
+    for (size_t c = 0; c < classes.pipelines.size(); ++c)
+      details.after_s[rank_of(g, c)] += details.gather_s[g];
 }
 
 void IterationModel::set_bucket_starts(const CompactPlan& plan, const IterationDetails& details,

@@ -41,8 +41,8 @@ struct IterationDetails {
   std::vector<Timeline> timelines;  // by class of pipelines
   std::vector<LayerGroup> groups;
   // By class of ranks: end of the backward; end of its gradient sync; begin of the optimizer step; duration
-  // of the step and the rest.
-  std::vector<double> backward_done_s, synced_s, stepping_s, after_s;
+  // of the step, and with the rest.
+  std::vector<double> backward_done_s, synced_s, stepping_s, update_s, after_s;
   // By layer group: end of its last backward; remaining gradient sync after that; gathering of weights.
   std::vector<double> group_start_s, group_sync_s, gather_s;
   // What the rounds of sharded gradients add to a backward, and are done with at its end. [class of
@@ -62,6 +62,7 @@ struct StageMemoryInput {
   Zero zero = Zero::none;
   bool nothing_again = false;         // for lower bounds (ChunkMemoryInput)
   int weight_delay = kWholeBackward;  // less than there are microbatches
+  Offload offload = Offload::none;
 };
 
 // Of all stages of a pipeline, what else the memory of its ranks depends on.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace sailor {
 namespace {
@@ -104,6 +105,8 @@ void add_states(const RankMemoryInput& input, const Held& held, const FrameworkS
       style.moments_bytes_at(precision) + (input.average ? kind_of(precision).state_bytes : 0);
   memory.master_bytes = product(held.trained, style.master_bytes_at(precision) / shards(Zero::optimizer));
   memory.optimizer_bytes = product(held.trained, moments / shards(Zero::optimizer));
+  if (input.offload == Offload::optimizer)
+    memory.offloaded_bytes = std::exchange(memory.master_bytes, 0) + std::exchange(memory.optimizer_bytes, 0);
 
   const double gradient = style.gradient_bytes_at(precision);
   if (zero >= Zero::gradients) {

@@ -8,6 +8,7 @@
 #include "planner/simulator/prediction.h"
 #include "planner/spec/framework_style.h"
 #include "planner/spec/job_spec.h"
+#include "planner/spec/offload.h"
 #include "planner/spec/split_backward.h"
 
 namespace sailor {
@@ -29,11 +30,12 @@ struct ChunkMemoryInput {
 
 struct RankMemoryInput {
   std::vector<ChunkMemoryInput> chunks;
-  int microbatch = 1;           // sequences
-  int microbatches = 1;         // per iteration
-  int replicas = 1;             // number of replicas that reduce gradients
-  bool both_ends = false;       // the rank has the first and the last layer: tied parameters count once
-  Zero zero = Zero::none;       // what is sharded over the replicas
+  int microbatch = 1;      // sequences
+  int microbatches = 1;    // per iteration
+  int replicas = 1;        // number of replicas that reduce gradients
+  bool both_ends = false;  // the rank has the first and the last layer: tied parameters count once
+  Zero zero = Zero::none;  // what is sharded over the replicas
+  Offload offload = Offload::none;
   int64_t tied_parameters = 0;  // of the first layer, if the rank has it: shared with the last layer
   bool average = false;         // the optimizer keeps an average of the parameters (training.ema)
   ReplicaShape shape;

@@ -65,7 +65,6 @@ class Predicting {
     for (size_t i = 0; i < stages.size(); ++i) {
       const StageKind& kind = kinds_[stages[i].kind];
       const StageTimes& times = details_.times[of_class][i];
-      const std::vector<double>& update_s = kinds_.times(stages[i].kind, compact_.microbatch).update_s;
       const size_t group = i % groups;
       StagePrediction s;
       s.pipeline = pipeline;
@@ -74,8 +73,8 @@ class Predicting {
       s.backward_s = times.backward_s;
       s.send_forward_s = times.send_forward_s;
       s.send_backward_s = times.send_backward_s;
-      s.update_s = update_s[static_cast<size_t>(stages[i].end_layer)] -
-                   update_s[static_cast<size_t>(stages[i].first_layer)];
+      s.update_s = kinds_.update_s(stages[i].kind, kinds_.times(stages[i].kind, compact_.microbatch),
+                                   stages[i].first_layer, stages[i].end_layer, stages[i].offload);
       s.estimated = kind.profile->is_estimated(compact_.microbatch, {.tp = kind.shape.tp});
       s.in_flight = chunks_in_flight(schedule, static_cast<int>(group), static_cast<int>(groups),
                                      compact_.microbatches[static_cast<size_t>(pipeline)])[i / groups];
@@ -83,7 +82,11 @@ class Predicting {
           out.iteration_s > 0 ? details_.timelines[of_class].stage_busy_s[group] / out.iteration_s : 0;
       s.memory = memory[group];
       s.capacity_bytes = kind.capacity_bytes;
-      out.fits = out.fits && s.memory.total() <= s.capacity_bytes;
+      if (s.memory.offloaded_bytes > 0 && kind.host_bytes > 0) {
+        s.host_capacity_bytes = kind.host_bytes;
+        s.host_bytes = kinds_.host_bytes(stages[i].kind, s.memory);
+      }
+      out.fits = out.fits && s.memory.total() <= s.capacity_bytes && s.host_bytes <= s.host_capacity_bytes;
       if (s.estimated) out.uncertainty = std::max(out.uncertainty, kind.profile->uncertainty);
       out.stages.push_back(s);
     }

@@ -97,7 +97,7 @@ class Classifier {
     for (size_t i = 0; i < stages.size(); ++i) {
       const CompactStage &a = stages[i], &b = like[i];
       if (a.kind != b.kind || a.first_layer != b.first_layer || a.recompute != b.recompute ||
-          a.weight_delay != b.weight_delay)
+          a.weight_delay != b.weight_delay || a.offload != b.offload)
         return false;
       if (i + 1 < stages.size() && !(boundary(a, stages[i + 1]) == boundaries[i])) return false;
     }

@@ -21,6 +21,7 @@ struct MemoryBreakdown {
   int64_t communication_bytes = 0;  // send and receive buffers, gradient buckets
   int64_t base_bytes = 0;           // the process before any tensor, measured per platform
   int64_t fragmentation_bytes = 0;  // lost between the blocks of the allocator
+  int64_t offloaded_bytes = 0;      // in the memory of the rank's node, not its GPU's: not in total()
 
   int64_t total() const {
     return weights_bytes + gradients_bytes + optimizer_bytes + master_bytes + activations_bytes +
@@ -42,6 +43,8 @@ struct StagePrediction {
   double busy_fraction = 0;  // of the iteration; the rest is bubble, communication and waiting
   MemoryBreakdown memory;
   int64_t capacity_bytes = 0;
+  // Of a rank that offloads: what it needs of its node's memory, and its part of that; 0 = not known.
+  int64_t host_bytes = 0, host_capacity_bytes = 0;
 };
 
 // An expense of an iteration.

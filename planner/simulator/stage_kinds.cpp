@@ -1,10 +1,14 @@
 #include "planner/simulator/stage_kinds.h"
 
+#include <fmt/format.h>
+
 #include <span>
 #include <utility>
 
 #include "planner/profile/collectives.h"
 #include "planner/profile/split_tokens.h"
+#include "planner/simulator/host_memory.h"
+#include "planner/spec/error.h"
 
 namespace sailor::native {
 
@@ -35,7 +39,21 @@ int StageKinds::number(const std::string& gpu_type, const std::string& zone, Rep
   kind.splits_tokens = splits_tokens;
   for (const Expense expense : kExpenses)
     kind.rate[expense] = shape.gpus() * least_gpu_rate(context_, expense, gpu_type, zone).value_or(GpuRate{});
-  kind.capacity_bytes = context_.catalog.at(gpu_type).memory_bytes;
+  const GpuType& type = context_.catalog.at(gpu_type);
+  kind.capacity_bytes = type.memory_bytes;
+  kind.on_processors = type.on_processors;
+  for (const SnapshotNode& node : context_.snapshot.nodes) {
+    if (node.gpu_type != gpu_type || node.zone != zone || node.free_gpus.empty()) continue;
+    const int64_t part = node.host.memory_bytes / static_cast<int64_t>(node.free_gpus.size());
+    if (part > 0 && (kind.host_bytes == 0 || part < kind.host_bytes)) kind.host_bytes = part;
+  }
+  if (type.node.host_bytes_per_s > 0) {
+    const bool average = context_.job.training.ema.has_value();
+    // Averages are updated in a pass of their own.
+    const double bytes = context_.framework.state_bytes_at(context_.precision, average) +
+                         (average ? kind_of(context_.precision).state_bytes : 0);
+    kind.offload_s = bytes / type.node.host_bytes_per_s;
+  }
   std::vector<double> parameters(1, 0);
   for (const LayerSizes& layer : *kind.sizes)
     parameters.push_back(parameters.back() + static_cast<double>(layer.parameters));
@@ -56,6 +74,28 @@ int StageKinds::number(const std::string& gpu_type, const std::string& zone, Rep
       }
     }
   return added_kind;
+}
+
+int64_t StageKinds::host_bytes(int kind, const MemoryBreakdown& memory) const {
+  const StageKind& of = kinds_[static_cast<size_t>(kind)];
+  return host_memory(context_.job, memory, of.capacity_bytes, of.on_processors).least_bytes;
+}
+
+int64_t StageKinds::missing_bytes(int kind, const MemoryBreakdown& memory) const {
+  const StageKind& of = kinds_[static_cast<size_t>(kind)];
+  const int64_t missing = memory.total() - of.capacity_bytes;
+  if (memory.offloaded_bytes == 0 || of.host_bytes == 0) return missing;
+  return std::max(missing, host_bytes(kind, memory) - of.host_bytes);
+}
+
+void StageKinds::require_offload(int kind) const {
+  const StageKind& of = (*this)[kind];
+  if (of.offload_s > 0) return;
+  throw InputError(
+      {context_.catalog.file, 0},
+      fmt::format("a stage of the plan offloads its optimizer, but it is not known how fast GPU type "
+                  "{} reaches the memory of its node: give the type `node: {{host: RATE}}`",
+                  of.gpu_type));
 }
 
 const KindTimes& StageKinds::work_out_times(int kind, int microbatch) {

@@ -18,6 +18,7 @@
 
 #include "planner/simulator/cost.h"
 #include "planner/simulator/lookup.h"
+#include "planner/simulator/prediction.h"
 
 namespace sailor::native {
 
@@ -27,6 +28,11 @@ struct StageKind {
   bool splits_tokens = false;  // over the TP group (sequence parallelism); never at TP degree 1
   PerExpense<GpuRate> rate;    // of all GPUs of a replica, on the cheapest nodes
   int64_t capacity_bytes = 0;
+  // Of an optimizer step with offloaded states, per parameter of the rank; 0: the rate is unknown.
+  double offload_s = 0;
+  // The part of a node's free memory for each of its free GPUs, on the node with least; 0 = unknown.
+  int64_t host_bytes = 0;
+  bool on_processors = false;
   const LayerProfile* profile = nullptr;
   const std::vector<LayerSizes>* sizes = nullptr;
   std::shared_ptr<const std::vector<LayerSizes>> own_sizes;  // that are not in a profile
@@ -98,6 +104,20 @@ class StageKinds {
     const std::vector<double>& sums = parameters_[static_cast<size_t>(kind)];
     return sums[end] - sums[first];
   }
+  // An optimizer step of layers [first, end) on one GPU of the kind, whose times these are.
+  double update_s(int kind, const KindTimes& times, int first, int end, Offload offload) const {
+    const double update_s = times.update_s[end] - times.update_s[first];
+    return offload == Offload::none
+               ? update_s
+               : std::max(update_s, kinds_[kind].offload_s * parameters(kind, first, end));
+  }
+  // What a rank of the kind with this memory needs of its node's (host_memory.h).
+  int64_t host_bytes(int kind, const MemoryBreakdown& memory) const;
+  // What it lacks of its GPU's memory; or, if it offloads, of its part of the node's. Negative or 0 if both
+  // are sufficient.
+  int64_t missing_bytes(int kind, const MemoryBreakdown& memory) const;
+  // Throws InputError when it is not known how fast the kind's GPUs reach the memory of their node.
+  void require_offload(int kind) const;
   const PlanningContext& context() const { return context_; }
 
  private:

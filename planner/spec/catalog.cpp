@@ -56,7 +56,7 @@ GpuEfficiency read_efficiency(const Field& field) {
 }
 
 TypicalNode read_typical_node(const Field& field) {
-  MapField map(field, {"link", "link_latency", "cards", "card", "card_latency"});
+  MapField map(field, {"link", "link_latency", "cards", "card", "card_latency", "host"});
   TypicalNode node{0, kLinkLatency_s, 0, 0, kCardLatency_s};
   if (auto link = map.optional("link")) node.link_bytes_per_s = read_rate(*link);
   if (auto latency = map.optional("link_latency")) node.link_latency_s = latency->duration_s();
@@ -67,6 +67,7 @@ TypicalNode read_typical_node(const Field& field) {
     card->fail("is the rate of one card: say with `cards` how many a node has");
   }
   if (auto latency = map.optional("card_latency")) node.card_latency_s = latency->duration_s();
+  if (auto host = map.optional("host")) node.host_bytes_per_s = read_rate(*host);
   return node;
 }
 
@@ -171,6 +172,7 @@ std::string type_yaml(const GpuType& type) {
   if (type.node.cards > 0)
     node.push_back(fmt::format("cards: {}, card: {}B/s, card_latency: {}s", type.node.cards,
                                type.node.card_bytes_per_s, type.node.card_latency_s));
+  if (type.node.host_bytes_per_s > 0) node.push_back(fmt::format("host: {}B/s", type.node.host_bytes_per_s));
   if (!node.empty()) add("node", fmt::format("{{{}}}", fmt::join(node, ", ")));
   return out;
 }

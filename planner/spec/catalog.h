@@ -6,7 +6,7 @@
 //       NAME: {memory: 40GiB, peak_flops: {fp32: 19.5e12, bf16: 312e12}, memory_bandwidth: 1555GB/s,
 //              compute_units: 108, base_memory: 1.5GiB, usd_per_hour: 3.67, spot_usd_per_hour: 1.5,
 //              efficiency: {gemm: 0.9},
-//              watts: {idle: 60, busy: 400}, node: {link: 212GB/s, cards: 4, card: 25GB/s}}
+//              watts: {idle: 60, busy: 400}, node: {link: 212GB/s, cards: 4, card: 25GB/s, host: 11GB/s}}
 //       OTHER: {memory: 1GiB, emulate: {profile: cpu, slowdown: 40}, usd_per_hour: 1.0}
 //       cpu: {memory: 2GiB, device: cpu}
 //     links:
@@ -20,7 +20,9 @@
 //
 // `links` and `node` are used for links without a measurement. `node` says what nodes of the type usually
 // have: the rate of a link between two of its GPUs, and network cards with the rate of each. Between unlike
-// nodes the slower card and the smaller sum of cards count. intra_node and inter_node are within a zone.
+// nodes the slower card and the smaller sum of cards count. `host` is the rate between a GPU and the node's
+// memory, each way, while all GPUs of the node transfer both ways; without it stages on the type offload
+// nothing (spec/offload.h). intra_node and inter_node are within a zone.
 //
 // peak_flops names the precisions that a type's matrix units compute in. fp16 is that of bf16 where only bf16
 // is named. A type without a precision has no estimate for it.
@@ -71,6 +73,7 @@ struct TypicalNode {
   int cards = 0;  // network cards; 0 = not said
   double card_bytes_per_s = 0;
   double card_latency_s = 0;
+  double host_bytes_per_s = 0;  // each way between a GPU and the node's memory; 0 = not said
 };
 
 struct GpuType {

@@ -50,6 +50,7 @@ const std::map<std::string, Read>& keys_of_plans() {
       {"recompute_parts", flag(&S::recompute_parts)},
       {"split_backward", flag(&S::split_backward)},
       {"context_parallel", flag(&S::context_parallel)},
+      {"offload", flag(&S::offload)},
       {"may_interleave", flag(&S::may_interleave)},
       {"may_shard_optimizer", flag(&S::may_shard_optimizer)},
       {"rank_order", word(&S::rank_order, {std::begin(S::kRankOrders), std::end(S::kRankOrders)})},

@@ -134,6 +134,8 @@ struct FrameworkStyle {
   bool split_backward = false;
   // Whether GPUs with the same weights can split the tokens of a microbatch (spec/replica_shape.h).
   bool context_parallel = false;
+  // Whether stages can keep optimizer states in the memory of their nodes (spec/offload.h).
+  bool offload = false;
   // How its ranks are numbered: pipeline by pipeline, or stage by stage (Megatron's "tp-dp-pp").
   enum class RankOrder { pipelines, stages };
   static constexpr const char* kRankOrders[] = {"pipelines", "stages"};  // names
@@ -152,6 +154,11 @@ struct FrameworkStyle {
   }
   double moments_bytes_at(Precision precision) const {
     return has_wide_states(precision) ? 2 * kind_of(precision).state_bytes : moments_bytes;
+  }
+  // Of a trained parameter, with its average if there is one: what Offload::optimizer keeps elsewhere.
+  double state_bytes_at(Precision precision, bool average) const {
+    return master_bytes_at(precision) + moments_bytes_at(precision) +
+           (average ? kind_of(precision).state_bytes : 0);
   }
   double sync_bytes_at(Precision precision) const {
     return sync_bytes > 0 ? sync_bytes : gradient_bytes_at(precision);

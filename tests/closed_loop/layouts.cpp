@@ -148,8 +148,19 @@ StageRecompute draw_recompute(Random& random, const PlanStage& stage, int layers
   return {kTrainedLevels[deep], between(random, 1, blocks - 1), kTrainedLevels[between(random, 0, deep - 1)]};
 }
 
+// Of every other group of GPUs.
+void draw_offload(Random& random, Plan& plan) {
+  for (PlanPipeline& pipeline : plan.pipelines) {
+    const auto groups = static_cast<size_t>(num_groups(plan, pipeline));
+    for (size_t s = 0; s < pipeline.stages.size(); ++s)
+      pipeline.stages[s].offload = s >= groups                  ? pipeline.stages[s % groups].offload
+                                   : between(random, 0, 1) == 0 ? Offload::optimizer
+                                                                : Offload::none;
+  }
+}
+
 // Features beyond unlike cuts and shares, about every other one that the plan can have.
-void draw_features(Random& random, Plan& plan, int layers) {
+void draw_features(Random& random, Plan& plan, int layers, bool may_offload) {
   if (between(random, 0, 2) == 0 && can_interleave(plan, layers)) interleave(random, plan, layers);
   const std::span<const Zero> degrees = zero_degrees(all_plan_features(), has_replicas(plan) ? 2 : 1);
   plan.zero = degrees[static_cast<size_t>(between(random, 0, static_cast<int>(degrees.size()) - 1))];
@@ -161,6 +172,7 @@ void draw_features(Random& random, Plan& plan, int layers) {
   for (PlanPipeline& pipeline : plan.pipelines)
     for (PlanStage& stage : pipeline.stages)
       if (between(random, 1, 4) <= recomputing) stage.recompute = draw_recompute(random, stage, layers);
+  if (may_offload && between(random, 0, 1) == 0) draw_offload(random, plan);
   if (plan.interleave > 1 || plan.zero >= Zero::gradients || between(random, 0, 1) == 0) return;
   for (PlanPipeline& pipeline : plan.pipelines)
     for (size_t s = 1; s < pipeline.stages.size(); ++s)
@@ -229,7 +241,7 @@ Plan draw_plan(Random& random, const Model& model, const Limits& limits, int ind
     plan.pipelines.push_back(pipeline);
   }
   if (limits.placed) place(plan);
-  if (limits.features) draw_features(random, plan, model.job.model.num_all_layers());
+  if (limits.features) draw_features(random, plan, model.job.model.num_all_layers(), limits.offload);
   return plan;
 }
 

@@ -21,6 +21,7 @@ struct Limits {
   ShapeLayout layout{};                // of every plan; empty: random
   bool placed = false;                 // place stages on nodes of up to four GPUs, which share an interface
   bool features = false;               // interleaving, ZeRO, split tokens and recomputation
+  bool offload = false;                // one more, for devices with memory of their own
 };
 
 // A model that several plans share, so that it is profiled once.

@@ -156,6 +156,7 @@ int run(Options options) {
       options.emulate ? std::vector<std::string>{"fast", "middle", "slow"} : std::vector<std::string>{"cpu"};
   limits.placed = options.emulate;
   limits.features = options.features;
+  limits.offload = options.emulate;
   if (!options.layout.empty()) limits.layout = parse_layout(options.layout);
   const int steps = options.steps > 0 ? options.steps : options.emulate ? 6 : 10;
 

@@ -125,16 +125,19 @@ void Site::write_emulation(const Model& model) const {
     }
   }
   const double slowdown = std::ceil(fastest_layer_s_ / block_s);
+  const ModelSpec& m = model.job.model;
+  // The two moments of a block, each way, take as long as its forward pass on the fastest type.
+  const double host = 2.0 * 4 * 12 * m.hidden * m.hidden / fastest_layer_s_;
   std::string catalog = "sailor_catalog: 1\ngpu_types:\n  cpu: {memory: 64GiB, usd_per_hour: 1}\n";
   for (const auto& [name, factor] : {std::pair{"fast", 1.0}, {"middle", 1.7}, {"slow", 2.6}})
-    catalog +=
-        fmt::format("  {}: {{memory: 64GiB, emulate: {{profile: cpu, slowdown: {}}}, usd_per_hour: 1}}\n",
-                    name, slowdown * factor);
+    catalog += fmt::format(
+        "  {}: {{memory: 64GiB, emulate: {{profile: cpu, slowdown: {}}}, usd_per_hour: 1, node: {{host: "
+        "{}B/s}}}}\n",
+        name, slowdown * factor, host);
   write_file_atomically(catalog_file(), catalog);
 
   // A node's interface needs about as long for an activation as the fastest type for a layer; within a node
   // it is four times faster.
-  const ModelSpec& m = model.job.model;
   const double activation_bytes = 4.0 * m.sequence * m.hidden;
   const double interface = std::max(activation_bytes / fastest_layer_s_, 1e6);
   const auto link = [&](const char* scope, double latency_s, double bytes_per_s) {

@@ -158,6 +158,19 @@ void draw_weight_delays(Random& random, Plan& plan) {
   }
 }
 
+// Of every other group of GPUs, at least of one.
+void draw_offload(Random& random, Plan& plan) {
+  for (PlanPipeline& pipeline : plan.pipelines) {
+    const auto groups = static_cast<std::size_t>(num_groups(plan, pipeline));
+    for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
+      const bool drawn = s + 1 == groups || random() % 2;
+      pipeline.stages[s].offload = s >= groups ? pipeline.stages[s % groups].offload
+                                   : drawn     ? Offload::optimizer
+                                               : Offload::none;
+    }
+  }
+}
+
 // Where any stage can use it, and where one must.
 void draw_sequence_parallel(const CaseOptions& options, Random& random, Plan& plan) {
   const bool wanted = wants(options, PlanFeature::sequence_parallel, random() % 2 == 0);
@@ -518,6 +531,9 @@ Case make_case(const CaseOptions& options) {
     for (const PlanStage& stage : pipeline.stages)
       if (stage.weight_delay != kWholeBackward)
         features.insert(fmt::format("weight_delay_{}", stage.weight_delay));
+  Random offload_random(options.seed * 67867967 + static_cast<uint64_t>(options.index));
+  if (wants(options, PlanFeature::offload, offload_random() % 3 == 0)) draw_offload(offload_random, plan);
+  if (offloads(plan)) features.insert("offload");
   if (plan.zero != Zero::none) features.insert(short_name(plan.zero));
   if (plan.interleave > 1) features.insert(fmt::format("interleave_{}", plan.interleave));
 
@@ -544,6 +560,7 @@ Case make_case(const CaseOptions& options) {
     Random second_random(options.seed * 32452843 + static_cast<uint64_t>(options.index));
     result.second_plan = draw_second_plan(second_random, result.job, plan, heads, options.most_ranks);
     draw_sequence_parallel(options, split_random, *result.second_plan);
+    if (offload_random() % 3 == 0) draw_offload(offload_random, *result.second_plan);
     result.layout += " > " + layout_of(*result.second_plan);
     training.steps = 2 * result.steps;
     if (result.second_plan->zero != Zero::none)

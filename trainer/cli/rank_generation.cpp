@@ -143,7 +143,7 @@ RankGeneration::EmulatedParts RankGeneration::emulated_parts(const JobSpec& job,
                      fmt::format("GPU type {} is emulated, but there is no profile of this model to "
                                  "emulate it by; run `sailor profile`",
                                  gpu_type));
-  emulation.device = std::make_unique<EmulatedDevice>(it->second);
+  emulation.device = std::make_unique<EmulatedDevice>(it->second, catalog.at(gpu_type).node.host_bytes_per_s);
   return emulation;
 }
 

@@ -3,9 +3,12 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <algorithm>
+#include <cstring>
 #include <initializer_list>
+#include <memory>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "trainer/model/torch_compat.h"
 
@@ -59,6 +62,27 @@ std::optional<DeviceFailure> device_failure(const std::exception& error) {
 at::Device place_of(const Device& device) {
   return device.gpu() < 0 ? at::Device(at::kCPU)
                           : at::Device(at::kCUDA, static_cast<at::DeviceIndex>(device.gpu()));
+}
+
+at::Tensor zeros_on_host(const at::Tensor& like, Device& device) {
+  std::shared_ptr<char> memory = device.host_memory(like.nbytes());
+  std::memset(memory.get(), 0, like.nbytes());
+  char* const bytes = memory.get();
+  return at::for_blob(bytes, like.sizes())
+      .deleter([memory = std::move(memory)](void*) {})
+      .options(like.options())
+      .target_device(like.device())
+      .make_tensor();
+}
+
+void move_to_host(c10::StorageImpl& storage, Device& device) {
+  auto memory = std::make_unique<std::shared_ptr<char>>(device.host_memory(storage.nbytes()));
+  char* const bytes = memory->get();
+  device.copy(bytes, storage.data(), storage.nbytes(), device.copies());
+  device.wait(device.copies());
+  storage.set_data_ptr_noswap({bytes, memory.release(),
+                               [](void* owner) { delete static_cast<std::shared_ptr<char>*>(owner); },
+                               at::kCPU});
 }
 
 ComputeOn::ComputeOn(const Device& device) {

@@ -35,6 +35,12 @@ std::string set_arithmetic();
 // one that has no such form throws. cuBLAS needs set_deterministic_environment(), too.
 void use_deterministic_algorithms();
 
+// Zeros, as `like` in all else, in host memory that the device computes on as on its own, at the rate of the
+// link between them.
+at::Tensor zeros_on_host(const at::Tensor& like, Device& device);
+// Copies the memory of a tensor there, and frees it on the device.
+void move_to_host(c10::StorageImpl& storage, Device& device);
+
 // The failure of a device that `error` reports: one of libtorch's, or a DeviceFailure. Nothing if it is
 // another error, or one of the program that other devices would have, too.
 std::optional<DeviceFailure> device_failure(const std::exception& error);

@@ -9,8 +9,8 @@ enum State : std::size_t { kM, kV };
 
 }  // namespace
 
-AdamW::AdamW(const OptimizerSpec& spec, std::vector<OptimizerSlice> slices)
-    : Optimizer(spec, std::move(slices)), spec_(spec) {}
+AdamW::AdamW(const OptimizerSpec& spec, std::vector<OptimizerSlice> slices, Device* offloads)
+    : Optimizer(spec, std::move(slices), offloads), spec_(spec) {}
 
 void AdamW::begin(double learning_rate) {
   const auto t = static_cast<double>(steps_done());

@@ -13,7 +13,7 @@ namespace sailor {
 
 class AdamW : public Optimizer {
  public:
-  AdamW(const OptimizerSpec& spec, std::vector<OptimizerSlice> slices);
+  AdamW(const OptimizerSpec& spec, std::vector<OptimizerSlice> slices, Device* offloads = nullptr);
 
  protected:
   void begin(double learning_rate) override;

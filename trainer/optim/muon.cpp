@@ -2,8 +2,8 @@
 
 namespace sailor {
 
-Muon::Muon(const OptimizerSpec& spec, std::vector<OptimizerSlice> slices)
-    : AdamW(spec, std::move(slices)), spec_(spec), directions_(this->slices().size()) {}
+Muon::Muon(const OptimizerSpec& spec, std::vector<OptimizerSlice> slices, Device* offloads)
+    : AdamW(spec, std::move(slices), offloads), spec_(spec), directions_(this->slices().size()) {}
 
 MuonCoefficients Muon::coefficients(const OptimizerSlice& slice, double gradient_scale) const {
   const double rate = learning_rate_ * slice.lr_scale;

@@ -22,7 +22,7 @@ namespace sailor {
 
 class Muon : public AdamW {
  public:
-  Muon(const OptimizerSpec& spec, std::vector<OptimizerSlice> slices);
+  Muon(const OptimizerSpec& spec, std::vector<OptimizerSlice> slices, Device* offloads = nullptr);
 
   void start(double gradient_scale);
   void start_by_operators(double gradient_scale);  // as on a device, wherever the slices are

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "planner/spec/error.h"
+#include "trainer/model/torch_device.h"
 #include "trainer/optim/adamw.h"
 #include "trainer/optim/muon.h"
 #include "trainer/optim/sgd.h"
@@ -40,17 +41,20 @@ void check(const OptimizerSlice& slice) {
 
 }  // namespace
 
-Optimizer::Optimizer(const OptimizerSpec& spec, std::vector<OptimizerSlice> slices)
-    : slices_(std::move(slices)) {
+Optimizer::Optimizer(const OptimizerSpec& spec, std::vector<OptimizerSlice> slices, Device* offloads)
+    : offloads_(offloads), slices_(std::move(slices)) {
   int64_t total = 0;
-  for (OptimizerSlice& slice : slices_) {
+  for (std::size_t i = 0; i < slices_.size(); ++i) {
+    OptimizerSlice& slice = slices_[i];
     check(slice);
     slice.value = slice.value.detach().view({-1});  // the memory stays shared
     slice.gradient = slice.gradient.detach().view({-1});
     std::vector<OptimizerState> state;
-    for (const std::string& name : state_names(spec, slice.linear))
-      state.push_back({name, at::zeros_like(slice.gradient)});
-    if (needs_master(slice.value.scalar_type())) state.push_back({kMasterState, slice.value.to(at::kFloat)});
+    for (const std::string& name : state_names(spec, slice.linear)) state.push_back({name, new_state(i)});
+    if (needs_master(slice.value.scalar_type())) {
+      state.push_back({kMasterState, new_state(i)});
+      state.back().tensor.copy_(slice.value);
+    }
     states_.push_back(std::move(state));
     ends_.push_back(total += slice.count);
   }
@@ -79,6 +83,20 @@ void Optimizer::for_each_range(const RangeWork& work) const {
   });
 }
 
+at::Tensor Optimizer::new_state(std::size_t i) const {
+  const at::Tensor& like = slices_[i].gradient;
+  return offloads_ ? zeros_on_host(like, *offloads_) : at::zeros_like(like);
+}
+
+int64_t Optimizer::offloaded_bytes() const {
+  int64_t bytes = 0;
+  for (std::size_t i = 0; offloads_ && i < slices_.size(); ++i) {
+    for (const OptimizerState& state : states_[i])
+      bytes += static_cast<int64_t>(state.tensor.nbytes()) * (state.name == kAverageState ? 2 : 1);
+  }
+  return bytes;
+}
+
 const at::Tensor* Optimizer::state(std::size_t i, const char* name) const {
   for (const OptimizerState& state : states_[i])
     if (state.name == name) return &state.tensor;
@@ -88,7 +106,8 @@ const at::Tensor* Optimizer::state(std::size_t i, const char* name) const {
 void Optimizer::keep_average() {
   for (std::size_t i = 0; i < slices_.size(); ++i) {
     const at::Tensor* master = state(i, kMasterState);
-    states_[i].push_back({kAverageState, (master ? *master : slices_[i].value).clone()});
+    const at::Tensor& source = master ? *master : slices_[i].value;
+    states_[i].push_back({kAverageState, new_state(i).copy_(source)});
   }
 }
 
@@ -181,10 +200,11 @@ std::vector<std::string> state_names(const OptimizerSpec& spec, bool linear) {
   return {};
 }
 
-std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec, std::vector<OptimizerSlice> slices) {
-  if (spec.name == "adamw") return std::make_unique<AdamW>(spec, std::move(slices));
-  if (spec.name == "muon") return std::make_unique<Muon>(spec, std::move(slices));
-  if (spec.name == "sgd") return std::make_unique<Sgd>(spec, std::move(slices));
+std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec, std::vector<OptimizerSlice> slices,
+                                          Device* offloads) {
+  if (spec.name == "adamw") return std::make_unique<AdamW>(spec, std::move(slices), offloads);
+  if (spec.name == "muon") return std::make_unique<Muon>(spec, std::move(slices), offloads);
+  if (spec.name == "sgd") return std::make_unique<Sgd>(spec, std::move(slices), offloads);
   throw InputError(fmt::format(
       "training.optimizer.name: the trainer does not know \"{}\" (known: adamw, muon, sgd)", spec.name));
 }

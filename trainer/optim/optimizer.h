@@ -10,7 +10,9 @@
 // the gradients.
 //
 // Values of 16 bits have an fp32 master copy, which is updated; the value is the master rounded to nearest
-// even. State has the type of the gradient. One thread per object; step() itself uses ATen's threads.
+// even. State has the type of the gradient, and is where the gradient is; or offloaded, in host memory on
+// which the device computes over its link (planner/spec/offload.h). One thread per object; step() itself uses
+// ATen's threads.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -23,6 +25,7 @@
 #include <vector>
 
 #include "planner/spec/job_spec.h"
+#include "trainer/comm/device.h"
 #include "trainer/optim/operator_kernels.h"
 
 namespace sailor {
@@ -86,13 +89,16 @@ class Optimizer {
   const std::vector<OptimizerSlice>& slices() const { return slices_; }
   // State of slice i, in a fixed order of names.
   const std::vector<OptimizerState>& state(std::size_t i) const { return states_[i]; }
+  // What a step reads of offloaded states, and writes; 0 if they are where the gradients are.
+  int64_t offloaded_bytes() const;
   // Copies the values to the master weights and averages, after weights were loaded without a state.
   void values_were_loaded();
 
  protected:
   // Throws std::invalid_argument naming the slice whose tensors do not match. Creates a zeroed tensor for
-  // each of a slice's state_names(), before `master`.
-  Optimizer(const OptimizerSpec& spec, std::vector<OptimizerSlice> slices);
+  // each of a slice's state_names(), before `master`. `offloads`: the device of the slices, which outlives
+  // this, if states are offloaded.
+  Optimizer(const OptimizerSpec& spec, std::vector<OptimizerSlice> slices, Device* offloads);
 
   // Called once per step before the elements.
   virtual void begin(double learning_rate) = 0;
@@ -128,7 +134,9 @@ class Optimizer {
 
  private:
   const at::Tensor* state(std::size_t i, const char* name) const;  // nullptr: slice i has no such
+  at::Tensor new_state(std::size_t i) const;                       // zeros
 
+  Device* const offloads_;
   std::vector<OptimizerSlice> slices_;
   std::vector<std::vector<OptimizerState>> states_;
   std::vector<int64_t> ends_;  // elements up to the end of each slice
@@ -144,6 +152,8 @@ std::vector<OptimizerSlice> in_groups(const JobSpec& job, std::vector<OptimizerS
 std::vector<std::string> state_names(const OptimizerSpec& spec, bool linear);
 
 // Throws InputError when the spec names an optimizer that the trainer does not have.
-std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec, std::vector<OptimizerSlice> slices);
+// `offloads`: as for Optimizer().
+std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec, std::vector<OptimizerSlice> slices,
+                                          Device* offloads = nullptr);
 
 }  // namespace sailor

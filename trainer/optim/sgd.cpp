@@ -2,8 +2,8 @@
 
 namespace sailor {
 
-Sgd::Sgd(const OptimizerSpec& spec, std::vector<OptimizerSlice> slices)
-    : Optimizer(spec, std::move(slices)), spec_(spec) {}
+Sgd::Sgd(const OptimizerSpec& spec, std::vector<OptimizerSlice> slices, Device* offloads)
+    : Optimizer(spec, std::move(slices), offloads), spec_(spec) {}
 
 void Sgd::begin(double learning_rate) {
   coefficients_.learning_rate = learning_rate;

@@ -14,7 +14,7 @@ namespace sailor {
 
 class Sgd : public Optimizer {
  public:
-  Sgd(const OptimizerSpec& spec, std::vector<OptimizerSlice> slices);
+  Sgd(const OptimizerSpec& spec, std::vector<OptimizerSlice> slices, Device* offloads = nullptr);
 
  protected:
   void begin(double learning_rate) override;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <time.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 
@@ -71,7 +72,14 @@ double profiled_time_s(const LayerProfile& profile, const PhaseWork& work) {
   return work.phase == Phase::update ? time_s : time_s * work.sequences / nearest.microbatch;
 }
 
-EmulatedDevice::EmulatedDevice(LayerProfile profile) : profile_(std::move(profile)) {}
+EmulatedDevice::EmulatedDevice(LayerProfile profile, double host_bytes_per_s)
+    : profile_(std::move(profile)), host_bytes_per_s_(host_bytes_per_s) {}
+
+double EmulatedDevice::time_s(const PhaseWork& work) const {
+  const double profiled_s = profiled_time_s(profile_, work);
+  if (work.offloaded_bytes == 0 || host_bytes_per_s_ <= 0) return profiled_s;
+  return std::max(profiled_s, static_cast<double>(work.offloaded_bytes) / host_bytes_per_s_);
+}
 
 EmulatedDevice::Clock::time_point EmulatedDevice::latest(Clock::time_point start) const {
   int64_t start_ns = std::chrono::nanoseconds(start.time_since_epoch()).count();
@@ -81,12 +89,12 @@ EmulatedDevice::Clock::time_point EmulatedDevice::latest(Clock::time_point start
 }
 
 void EmulatedDevice::part_computed(const PhaseWork& part, Clock::time_point start) {
-  const std::chrono::duration<double> emulated(profiled_time_s(profile_, part) + part.waited_s);
+  const std::chrono::duration<double> emulated(time_s(part) + part.waited_s);
   sleep_until(latest(start) + std::chrono::duration_cast<Clock::duration>(emulated));
 }
 
 void EmulatedDevice::computed(const PhaseWork& work, Clock::time_point start) {
-  const double emulated_s = profiled_time_s(profile_, work);
+  const double emulated_s = time_s(work);
   start = latest(start);
   const double real_s = std::chrono::duration<double>(Clock::now() - start).count() - work.waited_s;
   ++counters_.tasks;

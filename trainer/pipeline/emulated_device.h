@@ -31,7 +31,8 @@ class EmulatedDevice : public Pacer {
     double real_s = 0;          // computation time of all tasks
   };
 
-  explicit EmulatedDevice(LayerProfile profile);
+  // `host_bytes_per_s`: each way between the device and its host, for offloaded states.
+  explicit EmulatedDevice(LayerProfile profile, double host_bytes_per_s = 0);
 
   void joins(Communicator* tp, Communicator* cp) override { groups_ = {tp, cp}; }
   void computed(const PhaseWork& work, Clock::time_point start) override;
@@ -42,7 +43,10 @@ class EmulatedDevice : public Pacer {
   // When the last rank of the replica started: the communication of real groups synchronizes their members.
   Clock::time_point latest(Clock::time_point start) const;
 
+  double time_s(const PhaseWork& work) const;
+
   LayerProfile profile_;
+  double host_bytes_per_s_;
   Counters counters_;
   std::array<Communicator*, 2> groups_{};
 };

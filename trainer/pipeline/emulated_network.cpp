@@ -23,10 +23,6 @@ constexpr int64_t kStale_ns = int64_t{3600} * 1'000'000'000;
 // Approximate length of a turn: short compared with emulated times, long compared with a thread's wake-up.
 constexpr double kTurn_s = 2e-3;
 
-const PlanStage& stage_of(const Plan& plan, const RankSlot& slot) {
-  return plan.pipelines[static_cast<size_t>(slot.pipeline)].stages[static_cast<size_t>(slot.stage)];
-}
-
 std::string node_of(const RankSlot& slot) {
   return slot.node.empty() ? fmt::format("stage-{}-{}", slot.pipeline, slot.stage) : slot.node;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 
 #include "planner/spec/recompute.h"
 #include "planner/spec/replica_shape.h"
@@ -28,7 +29,8 @@ struct PhaseWork {
   int first_block = 1;
   bool split = false;
   int update_parts = 1;
-  double waited_s = 0;  // for other replicas, while it was under way (ZeRO-2, ZeRO-3)
+  int64_t offloaded_bytes = 0;  // that an update reads from the host's memory, and writes
+  double waited_s = 0;          // for other replicas, while it was under way (ZeRO-2, ZeRO-3)
 };
 
 class Pacer {

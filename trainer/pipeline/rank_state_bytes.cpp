@@ -16,9 +16,10 @@ int64_t RankTrainer::state_bytes(const JobSpec& job, const Plan& plan, int rank)
   const PrecisionKind& kind = kind_of(precision_of(plan, job));
   const bool masters = kind.element_bytes < kind.state_bytes;
   // The value and its gradient, each also in the type in which it is updated, two moments, and the average.
-  const int64_t per_element = kind.element_bytes + kind.state_bytes + 2 * kind.state_bytes +
-                              (masters ? kind.element_bytes + kind.state_bytes : 0) +
-                              (job.training.ema ? kind.state_bytes : 0);
+  const int64_t states =
+      2 * kind.state_bytes + (masters ? kind.state_bytes : 0) + (job.training.ema ? kind.state_bytes : 0);
+  const int64_t per_element = kind.element_bytes + kind.state_bytes + (masters ? kind.element_bytes : 0) +
+                              (offloads(stage_of(plan, slot)) ? 0 : states);
   const auto here = [&](const std::string& name) {
     const int layer = std::stoi(name);
     for (std::size_t s = static_cast<std::size_t>(slot.stage); s < pipeline.stages.size();

@@ -109,7 +109,8 @@ struct RankTrainer::Impl {
         gradient_sync(plan, layout, rank, on.factory, stage.tp.get(), stage.trained(),
                       job.model.tied_embeddings && !job.training.lora, on.device),
         world(all_ranks(factory, "world", layout.size())),
-        optimizer(make_optimizer(job.training.optimizer, in_groups(job, gradient_sync.slices()))),
+        optimizer(make_optimizer(job.training.optimizer, in_groups(job, gradient_sync.slices()),
+                                 offloads(stage_of(plan, slot)) ? &on.device : nullptr)),
         muon(dynamic_cast<Muon*>(optimizer.get())),
         recorder(on.device),
         executor(stage.position, job.model, scalar_type(job.training.precision), stage.chunks,
@@ -382,17 +383,10 @@ struct RankTrainer::Impl {
 
   // Reads of it are copies by the device, which reads host memory as well as its own.
   void move_state_to_host() {
-    std::set<c10::StorageImpl*> moved = optimizer_storages();
+    std::set<c10::StorageImpl*> moved;
+    if (!offloads(stage_of(plan, slot))) moved = optimizer_storages();
     if (!has_master_copies()) moved.merge(value_storages());
-    for (c10::StorageImpl* storage : moved) {
-      auto memory = std::make_unique<std::shared_ptr<char>>(on.device.host_memory(storage->nbytes()));
-      char* const bytes = memory->get();
-      on.device.copy(bytes, storage->data(), storage->nbytes(), on.device.copies());
-      on.device.wait(on.device.copies());
-      storage->set_data_ptr_noswap({bytes, memory.release(),
-                                    [](void* owner) { delete static_cast<std::shared_ptr<char>*>(owner); },
-                                    at::kCPU});
-    }
+    for (c10::StorageImpl* storage : moved) move_to_host(*storage, on.device);
     state_on_host = true;
   }
 
@@ -488,7 +482,8 @@ struct RankTrainer::Impl {
                        .first_layer = chunk.first_layer(),
                        .end_layer = chunk.end_layer(),
                        .shape = slot.shape,
-                       .update_parts = shards_optimizer(plan.zero) ? sharers : 1},
+                       .update_parts = shards_optimizer(plan.zero) ? sharers : 1,
+                       .offloaded_bytes = optimizer->offloaded_bytes() / plan.interleave},
                       start);
       start = Clock::now();
     }

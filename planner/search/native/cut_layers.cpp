@@ -157,7 +157,8 @@ class Cutting {
     return scorer_.model().fits({scorer_.space().options[static_cast<size_t>(stage.option)].kind, first, end,
                                  recompute(entry, way, first, end), in_flight(entry, groups_, microbatches_),
                                  of_.microbatch, microbatches_ > 1,
-                                 sharers(scorer_.space(), of_, stage.option), of_.zero});
+                                 sharers(scorer_.space(), of_, stage.option), of_.zero, false, kWholeBackward,
+                                 scorer_.space().most_offload(stage.option)});
   }
 
   Scorer& scorer_;

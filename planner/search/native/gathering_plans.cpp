@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "planner/search/native/cut_layers.h"
@@ -21,11 +22,17 @@ class GatheringPlans {
         ways_{.choose_recompute = offered.contains(PlanFeature::recompute)},
         interleaves_(offered.contains(PlanFeature::interleave)) {
     const bool gathers = offered.contains(PlanFeature::zero3);
+    const Zero states = zero_degrees(offered)[offered.contains(PlanFeature::zero1) ? 1 : 0];
     for (const SpaceOption& option : space_.options) {
-      if (option.shape.cp == 1 && gathers) ways_of_[option.shape] = {Zero::parameters};
-      if (option.shape.cp == 1) continue;
-      ways_of_[option.shape] = {zero_degrees(offered).back()};
-      if (gathers) ways_of_[option.shape].push_back(Zero::optimizer);
+      std::vector<Zero> degrees;
+      if (option.shape.cp > 1) {
+        degrees.push_back(zero_degrees(offered).back());
+        if (gathers) degrees.push_back(Zero::optimizer);
+      } else {
+        if (space_.may_offload) degrees.push_back(states);
+        if (gathers) degrees.push_back(Zero::parameters);
+      }
+      ways_of_[option.shape] = std::move(degrees);
     }
   }
 
@@ -77,7 +84,8 @@ class GatheringPlans {
       for (int s = 0; s < stages * chunks; ++s) pipelines.stages.push_back({option, 0, Recompute::none});
       if (pipelines.pipelines == 0) of.classes.pop_back();
     }
-    if (of.classes.empty() || !has_replicas(space_, of) || of.pipelines() > total) return;
+    if (of.classes.empty() || of.pipelines() > total) return;
+    if (zero != Zero::none && !has_replicas(space_, of)) return;
     share_equally(space_, of);
     for (size_t c = 0; c < of.classes.size(); ++c)
       if (!cut_layers(scorer_, of, c, ways_.choose_recompute)) return;

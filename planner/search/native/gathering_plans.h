@@ -1,5 +1,5 @@
-// Plans of few stages whose replicas share their parameters (ZeRO-3) or split the tokens of a sequence
-// (context parallelism): how models are trained that do not fit otherwise. The best plans without are far
+// Plans of few stages whose replicas share their parameters (ZeRO-3), split the tokens of a sequence (context
+// parallelism) or offload: how models are trained that do not fit otherwise. The best plans without are far
 // from them, so that no climb from those leads there.
 #pragma once
 

@@ -378,6 +378,7 @@ bool GroupWays::fits(const GroupWay& way, int first, int end, int in_flight) con
   stage.recompute = way.recompute.of_blocks(std::min(end, space_.layers() - 1) - std::max(first, 1));
   stage.nothing_again = !way.recompute.uniform;
   stage.microbatch = question_.microbatch;
+  stage.offload = space_.most_offload(way.option);  // as if it took no time
   const bool sharded = shards_optimizer(std::max(question_.zero, space_.context.framework.zero));
   stage.replicas = sharded ? space_.most_sharers(question_.most_replicas) : question_.replicas;
   stage.zero = question_.zero;

@@ -27,10 +27,12 @@ namespace sailor::native {
 namespace {
 
 constexpr double kIdleSaving = 1.005;  // a plan without it that is no slower than this is preferred
-constexpr double kIdleGathers =
-    1.01;  // the same without ZeRO-3, whose gain rests on links in every microbatch
+// The same without ZeRO-3, whose gain rests on links in every microbatch, and without offloading, whose gain
+// rests on the hosts.
+constexpr double kIdleGathers = 1.01, kIdleOffload = 1.01;
 // Context parallelism is not offered for shorter sequences, whose activations are seldom what lacks memory.
 constexpr int kLeastSplitSequence = 8192;
+constexpr double kOffloadEffort = 3;  // of the search with offloading where there is no plan without
 constexpr int kSavingCandidates = 2;  // of a search near known plans
 
 struct Effort {
@@ -94,6 +96,7 @@ PlanFeatures offered(const PlanOptions& options, const PlanningContext& context)
     out.erase(PlanFeature::context_parallel);
   if (!framework.may_recompute) out.erase(PlanFeature::recompute);
   if (!framework.split_backward) out.erase(PlanFeature::split_backward);
+  if (!framework.offload || !framework.recompute_parts) out.erase(PlanFeature::offload);
   if (!framework.may_interleave) out.erase(PlanFeature::interleave);
   if (!framework.may_shard_optimizer) out.erase(PlanFeature::zero1);
   if (framework.uniform_plans || !framework.may_shard_optimizer) out.erase(PlanFeature::zero2);
@@ -107,6 +110,7 @@ struct Savings {
   TokenSplit split = TokenSplit::none;
   Zero shards = Zero::optimizer;  // what may replicas share at most?
   bool context = false;           // may stages split the tokens over GPUs with the same weights?
+  bool offload = false;           // may stages offload?
 
   bool any() const { return split == TokenSplit::all || shards > Zero::optimizer; }
 };
@@ -136,7 +140,7 @@ class NativeSearch {
         offered_(limited(all_offered_, savings.shards)),
         deadline_(options.time_limit_s, options.stop),
         resources_(usable_resources(context, options, result_.rejected, savings.context)),
-        space_(context, resources_, savings.split),
+        space_(context, resources_, savings.split, false, savings.offload),
         scorer_(space_, goal_of(context.job), steps(), deadline_) {
     if (offered_.contains(PlanFeature::recompute)) scorer_.recompute_as_needed();
   }
@@ -156,7 +160,7 @@ class NativeSearch {
   Savings possible_savings() const {
     const Zero most = space_.gpus() > 1 ? zero_degrees(all_offered_).back() : Zero::none;
     return {may_split() ? TokenSplit::all : TokenSplit::none, std::max(most, Zero::optimizer),
-            may_split_context()};
+            may_split_context(), may_offload()};
   }
 
   // On a current machine.
@@ -174,6 +178,12 @@ class NativeSearch {
     return offered_.contains(PlanFeature::context_parallel) &&
            std::any_of(resources_.pools.begin(), resources_.pools.end(),
                        [](const Pool& pool) { return pool.free_by_node.front() > 1; });
+  }
+
+  bool may_offload() const {
+    return offered_.contains(PlanFeature::offload) &&
+           std::any_of(space_.options.begin(), space_.options.end(),
+                       [&](const SpaceOption& option) { return space_.kinds[option.kind].offload_s > 0; });
   }
 
   const Effort::Size& size() const {
@@ -205,11 +215,11 @@ class NativeSearch {
           previous_->score(of);
         }
       }
-    if (space_.most_copies > 1) score_gathering_plans(*previous_, offered_);
+    if (space_.most_copies > 1 || space_.may_offload) score_gathering_plans(*previous_, offered_);
     // Other stages may be better with split tokens.
     if (size().few && space_.split == TokenSplit::all)
       score_few_gpus(*previous_, offered_, effort_.few_split);
-    if (space_.most_copies == 1 && offered_.contains(PlanFeature::zero3))
+    if (space_.most_copies == 1 && !space_.may_offload && offered_.contains(PlanFeature::zero3))
       score_gathering_plans(*previous_, offered_);
     for (auto& [value, of] : previous_->ranked(3)) climb(*previous_, offered_, of, value);
     std::mt19937_64 random(1);
@@ -233,7 +243,7 @@ class NativeSearch {
 
   // Near the best plans without: so that those with split backwards are no worse.
   void split_backwards() {
-    split_space_.emplace(context_, resources_, space_.split, true);
+    split_space_.emplace(context_, resources_, space_.split, true, space_.may_offload);
     Scorer& scorer =
         split_.emplace(*split_space_, goal_of(context_.job),
                        static_cast<int64_t>(effort_.split * static_cast<double>(steps())), deadline_);
@@ -300,11 +310,13 @@ class NativeSearch {
     double known_s = kNever;
     for (const Candidate& candidate : result_.candidates)
       known_s = std::min(known_s, candidate.prediction.iteration_s);
-    Bound bound = least_possible(space_, all_offered_, known_s, deadline_);
+    std::optional<Space> offloading;
+    if (may_offload()) offloading.emplace(context_, resources_, TokenSplit::none, false, true);
+    Bound bound = least_possible(offloading ? *offloading : space_, all_offered_, known_s, deadline_);
     if (may_split() || may_split_context()) {
       std::map<std::string, int64_t> rejected;
       const Resources all = usable_resources(context_, options_, rejected, may_split_context());
-      const Space split(context_, all, TokenSplit::all);
+      const Space split(context_, all, TokenSplit::all, false, may_offload());
       // What is found is below what is known, by up to 1 %.
       const Bound of_split = least_possible(split, all_offered_, 1.02 * bound.iteration_s, deadline_);
       bound.iteration_s = std::min(bound.iteration_s, of_split.iteration_s);
@@ -450,7 +462,8 @@ bool search_savings_once(const PlanningContext& context, PlanOptions options, co
     options.effort *= part;
     options.effort_limit_s *= part;
     const auto may_start = [&](const Plan& plan) {
-      return savings.shards > Zero::optimizer || savings.context || has_tensor_parallelism(plan);
+      return savings.shards > Zero::optimizer || savings.context || savings.offload ||
+             has_tensor_parallelism(plan);
     };
     std::erase_if(options.previous,
                   [&](const Plan& plan) { return !plan.sequence_parallel && plan.zero < Zero::gradients; });
@@ -474,6 +487,11 @@ bool search_savings_once(const PlanningContext& context, PlanOptions options, co
     return result.candidates.empty() ? kNever : goal.value(result.candidates[0].prediction.figures());
   };
   const double before = best();
+  if (savings.offload && !result.candidates.empty() && !offloads(result.candidates[0].plan))
+    std::erase_if(saving.candidates, [&](const Candidate& candidate) {
+      return offloads(candidate.plan) &&
+             kIdleOffload * goal.allowed_value(candidate.prediction.figures()) > before;
+    });
   add_candidates(result, std::move(saving.candidates), goal, wanted);
   return best() < before;
 }
@@ -485,29 +503,46 @@ bool lacks_memory(const Candidate& candidate) {
 }
 
 // Each saving alone, so that no other one makes it worse; where one of them gains, all together. Where there
-// is no plan, all at once, but parameters are shared only when nothing else helps. Last, with context
-// parallelism, what may gain by it.
+// is no plan, offloading first, and all others with it; and without it all at once, but parameters are shared
+// only when nothing else helps. Last, with context parallelism, and with offloading, what may gain by it.
 void search_savings(const PlanningContext& context, const PlanOptions& options, const Savings& possible,
                     SearchResult& result) {
-  const Savings all{possible.split, possible.shards};
+  const auto search_with = [&](const Savings& savings) {
+    return search_savings_once(context, options, savings, result);
+  };
+  Savings all = possible;
+  all.context = all.offload = false;
+  if (result.status != SearchStatus::found && possible.offload) {
+    all.offload = true;
+    // Most of what is looked at has too little memory, which takes little time to see.
+    PlanOptions longer = options;
+    longer.effort *= kOffloadEffort;
+    search_savings_once(context, longer, {.offload = true}, result);
+  }
   if (result.status != SearchStatus::found) {
-    const Savings without_gathers{possible.split, std::min(possible.shards, Zero::gradients)};
-    if (without_gathers.any()) search_savings_once(context, options, without_gathers, result);
-    if (all.shards > Zero::gradients) search_savings_once(context, options, all, result);
+    Savings without_gathers = all;
+    without_gathers.shards = std::min(possible.shards, Zero::gradients);
+    if (without_gathers.any()) search_with(without_gathers);
+    if (all.shards > Zero::gradients) search_with(all);
   } else {
     std::vector<Savings> each;
-    if (possible.split == TokenSplit::all) each.push_back({TokenSplit::all, Zero::optimizer});
+    if (possible.split == TokenSplit::all) each.push_back({.split = TokenSplit::all, .offload = all.offload});
     for (const Zero degree : {Zero::gradients, Zero::parameters})
-      if (degree <= possible.shards) each.push_back({TokenSplit::none, degree});
+      if (degree <= possible.shards) each.push_back({.shards = degree, .offload = all.offload});
     bool gains = false;
-    for (const Savings& savings : each)
-      gains = search_savings_once(context, options, savings, result) || gains;
-    if (gains && each.size() > 1 && possible.split == TokenSplit::all)
-      search_savings_once(context, options, all, result);
+    for (const Savings& savings : each) gains = search_with(savings) || gains;
+    if (gains && each.size() > 1 && possible.split == TokenSplit::all) search_with(all);
   }
-  const std::vector<Candidate>& found = result.candidates;
-  if (possible.context && (found.empty() || std::any_of(found.begin(), found.end(), lacks_memory)))
-    search_savings_once(context, options, {TokenSplit::all, possible.shards, true}, result);
+  const auto may_gain = [&] {
+    return result.candidates.empty() ||
+           std::any_of(result.candidates.begin(), result.candidates.end(), lacks_memory);
+  };
+  if (possible.context && may_gain()) {
+    all.split = TokenSplit::all;
+    all.context = true;
+    search_with(all);
+  }
+  if (possible.offload && !all.offload && may_gain()) search_with(possible);
 }
 
 }  // namespace

@@ -235,7 +235,7 @@ bool assign(const Space& space, const PlanTemplate& of, CompactPlan& plan) {
     for (const TemplateStage& stage : pipelines.stages) {
       if (stage.end_layer <= layer) return false;
       plan.stages.push_back({space.options[static_cast<size_t>(stage.option)].kind, layer, stage.end_layer,
-                             stage.recompute, -1, stage.weight_delay});
+                             stage.recompute, -1, stage.weight_delay, stage.offload});
       layer = stage.end_layer;
     }
     const size_t stages = pipelines.stages.size();
@@ -281,6 +281,7 @@ Plan plan_of(const Space& space, const CompactPlan& compact) {
       out.shape = kind.shape;
       out.recompute = stage.recompute;
       out.weight_delay = stage.weight_delay;
+      out.offload = stage.offload;
       const auto node = static_cast<size_t>(stage.node);
       out.node = space.nodes[node]->name;
       if (i < groups) {
@@ -345,7 +346,7 @@ uint64_t hash_of(const PlanTemplate& of) {
     add(static_cast<uint64_t>(pipelines.pipelines) << 40 | static_cast<uint64_t>(pipelines.microbatches));
     for (const TemplateStage& stage : pipelines.stages)
       add(static_cast<uint64_t>(stage.weight_delay + 1) << 52 | static_cast<uint64_t>(stage.option) << 40 |
-          static_cast<uint64_t>(stage.end_layer) << 24 |
+          static_cast<uint64_t>(stage.end_layer) << 24 | static_cast<uint64_t>(stage.offload) << 23 |
           static_cast<uint64_t>(stage.recompute.level()) << 20 |
           static_cast<uint64_t>(stage.recompute.deep()) << 16 |
           static_cast<uint64_t>(stage.recompute.deep_blocks()));

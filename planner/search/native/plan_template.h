@@ -21,6 +21,7 @@ struct TemplateStage {
   int end_layer = 0;
   StageRecompute recompute{};
   int weight_delay = kWholeBackward;
+  Offload offload = Offload::none;
 
   bool operator==(const TemplateStage&) const = default;
 };
@@ -71,8 +72,8 @@ bool assign(const Space& space, const PlanTemplate& of, CompactPlan& plan);
 // The plan with names: the same nodes, and GPUs of each.
 Plan plan_of(const Space& space, const CompactPlan& compact);
 
-// The template of a plan, with block 1 and whole backwards; nothing if the plan uses GPUs that the space does
-// not have.
+// The template of a plan, with block 1, whole backwards and nothing offloaded; nothing if the plan uses GPUs
+// that the space does not have.
 bool template_of(const Space& space, const Plan& plan, PlanTemplate& out);
 
 uint64_t hash_of(const PlanTemplate& of);

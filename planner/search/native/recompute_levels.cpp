@@ -68,7 +68,8 @@ class GpuGroup {
   }
 
   // The fastest of all mixtures of two levels, or nothing.
-  std::optional<Mix> least() {
+  std::optional<Mix> least(Offload offload) {
+    offload_ = offload;
     if (missing_bytes({}) <= 0) return Mix{};
     Mix best{levels_.count - 1, levels_.count - 1, 0};
     if (missing_bytes(best) > 0) return std::nullopt;
@@ -76,6 +77,12 @@ class GpuGroup {
     for (size_t apart = 1; apart < levels_.count; ++apart)
       for (size_t level = 0; level + apart < levels_.count; ++level) improve({level, level + apart, 0}, best);
     return best;
+  }
+
+  // What a microbatch takes longer.
+  double again_s(const Mix& mix) const {
+    return (all_blocks_ - mix.deep_blocks) * levels_[mix.level].again_s +
+           mix.deep_blocks * levels_[mix.deep].again_s;
   }
 
   StageRecompute at(const Mix& mix, size_t stage) const {
@@ -90,10 +97,6 @@ class GpuGroup {
  private:
   int blocks_of(const CompactStage& stage) const {
     return std::max(0, std::min(stage.end_layer, layers_ - 1) - std::max(stage.first_layer, 1));
-  }
-  double again_s(const Mix& mix) const {
-    return (all_blocks_ - mix.deep_blocks) * levels_[mix.level].again_s +
-           mix.deep_blocks * levels_[mix.deep].again_s;
   }
 
   // Takes the mixture of two levels that has enough memory, if it is faster.
@@ -135,9 +138,13 @@ class GpuGroup {
       return model_.missing_bytes(
           {stage.kind, stage.first_layer, stage.end_layer, at(mix, group_),
            in_flight(static_cast<int>(group_), static_cast<int>(groups_), microbatches_), of_.microbatch,
-           microbatches_ > 1, replicas, of_.zero, false, std::min(stage.weight_delay, microbatches_ - 1)});
+           microbatches_ > 1, replicas, of_.zero, false, std::min(stage.weight_delay, microbatches_ - 1),
+           offload_});
     }
-    for (size_t i = group_; i < stages_.size(); i += groups_) stages_[i].recompute = at(mix, i);
+    for (size_t i = group_; i < stages_.size(); i += groups_) {
+      stages_[i].recompute = at(mix, i);
+      stages_[i].offload = offload_;
+    }
     return model_.missing_bytes(stages_, static_cast<int>(group_),
                                 {of_.microbatch, of_.interleave, microbatches_, replicas, of_.zero});
   }
@@ -150,7 +157,23 @@ class GpuGroup {
   const Levels& levels_;
   const int layers_;
   int all_blocks_ = 0;
+  Offload offload_ = Offload::none;
 };
+
+// What an optimizer step of a group takes longer with offloaded states.
+double offload_s(const Space& space, const PlanTemplate& of, const TemplateClass& pipelines, size_t group) {
+  double more_s = 0;
+  for (size_t i = group; i < pipelines.stages.size(); i += of.groups(pipelines)) {
+    const TemplateStage& stage = pipelines.stages[i];
+    const int kind = space.options[static_cast<size_t>(stage.option)].kind;
+    const KindTimes& times = space.times(stage.option, of.microbatch);
+    const int first = i > 0 ? pipelines.stages[i - 1].end_layer : 0;
+    more_s += space.kinds.update_s(kind, times, first, stage.end_layer, Offload::optimizer) -
+              space.kinds.update_s(kind, times, first, stage.end_layer, Offload::none);
+  }
+  const bool sharded = shards_optimizer(std::max(of.zero, space.context.framework.zero));
+  return more_s / (sharded ? sharers(space, of, pipelines.stages[group].option) : 1);
+}
 
 }  // namespace
 
@@ -174,7 +197,8 @@ std::vector<Recompute> worthwhile_levels(const Space& space, int option, int mic
                     [&](Recompute level) { return static_cast<double>(block.sizes.kept_bytes(level)); });
 }
 
-void recompute_least(const Space& space, IterationModel& model, PlanTemplate& of, size_t pipeline_class) {
+void recompute_least(const Space& space, IterationModel& model, PlanTemplate& of, size_t pipeline_class,
+                     Offloading offloading) {
   TemplateClass& pipelines = of.classes[pipeline_class];
   std::vector<CompactStage> stages;
   stages.reserve(pipelines.stages.size());
@@ -193,9 +217,21 @@ void recompute_least(const Space& space, IterationModel& model, PlanTemplate& of
     if (!levels || option != option_of_levels) levels.emplace(space, static_cast<int>(option), of.microbatch);
     option_of_levels = option;
     GpuGroup group(model, of, microbatches, stages, g, *levels, space.layers());
-    const std::optional<Mix> least = group.least();
-    if (!least) continue;
-    for (size_t i = g; i < stages.size(); i += groups) pipelines.stages[i].recompute = group.at(*least, i);
+    std::optional<Mix> least = group.least(Offload::none);
+    Offload offload = Offload::none;
+    const double again_s = least ? microbatches * group.again_s(*least) : kNever;
+    if (again_s > 0 && space.most_offload(static_cast<int>(option)) != Offload::none) {
+      const std::optional<Mix> with = group.least(Offload::optimizer);
+      const double added_s = offloading == Offloading::cheaper ? offload_s(space, of, pipelines, g) : 0;
+      if (!least || (with && microbatches * group.again_s(*with) + added_s < again_s)) {
+        least = with;
+        offload = Offload::optimizer;
+      }
+    }
+    for (size_t i = g; i < stages.size(); i += groups) {
+      pipelines.stages[i].offload = offload;
+      if (least) pipelines.stages[i].recompute = group.at(*least, i);
+    }
   }
 }
 

@@ -1,6 +1,6 @@
-// How much the stages of a template recompute: the least that fits into memory, because recomputation only
-// costs time. For frameworks that have several levels (FrameworkStyle::recompute_parts); with others a stage
-// recomputes whole or not at all, and searches try both.
+// How much the stages of a template recompute, and whether they offload: the least that fits into memory,
+// because both only cost time. For frameworks that have several levels (FrameworkStyle::recompute_parts);
+// with others a stage recomputes whole or not at all, and searches try both.
 #pragma once
 
 #include <functional>
@@ -18,8 +18,16 @@ std::vector<Recompute> lower_hull(const OfLevel& again_s, const OfLevel& kept_by
 // The same of a block of an option.
 std::vector<Recompute> worthwhile_levels(const Space& space, int option, int microbatch);
 
+// Which stages offload, of those whose memory is not enough for everything, in spaces that may.
+enum class Offloading {
+  cheaper,      // where recomputation takes longer
+  recomputing,  // wherever there is less recomputation then
+};
+
 // Sets the stages of a class to the fastest mixtures of two levels with which their GPUs have enough memory;
-// where there are none, it changes nothing. The class has its microbatches, and stages may delay weights.
-void recompute_least(const Space& space, IterationModel& model, PlanTemplate& of, size_t pipeline_class);
+// where there are none, it only offloads what it can. The class has its microbatches, and stages may delay
+// weights.
+void recompute_least(const Space& space, IterationModel& model, PlanTemplate& of, size_t pipeline_class,
+                     Offloading offloading = Offloading::cheaper);
 
 }  // namespace sailor::native

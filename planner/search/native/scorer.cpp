@@ -3,9 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
-
-#include "planner/search/native/recompute_levels.h"
-
 namespace sailor::native {
 namespace {
 
@@ -47,15 +44,25 @@ Scorer::Scorer(const Space& space, const Goal& goal, int64_t steps, Deadline& de
 
 double Scorer::score(const PlanTemplate& given, double most) {
   if (!recomputes_as_needed_ && !space_.split_backward) return score_as_it_is(given, most);
+  const auto score = [&](const PlanTemplate& settled) {
+    return space_.split_backward ? score_split(settled, most) : score_as_it_is(settled, most);
+  };
   PlanTemplate of = given;
   undo_delays(of);
   settle_recomputation(of);
-  return space_.split_backward ? score_split(of, most) : score_as_it_is(of, most);
+  double value = score(of);
+  if (!space_.may_offload || value > kNearBest * best_) return value;
+  // What one stage takes longer at the end, all may.
+  PlanTemplate other = of;
+  settle_recomputation(other, Offloading::recomputing);
+  if (other == of) return value;
+  most = std::min(most, value);
+  return std::min(value, score(other));
 }
 
-void Scorer::settle_recomputation(PlanTemplate& of) {
+void Scorer::settle_recomputation(PlanTemplate& of, Offloading offloading) {
   if (!recomputes_as_needed_) return;
-  for (size_t c = 0; c < of.classes.size(); ++c) recompute_least(space_, model_, of, c);
+  for (size_t c = 0; c < of.classes.size(); ++c) recompute_least(space_, model_, of, c, offloading);
 }
 
 Delays Scorer::settle_delays(PlanTemplate& of) {

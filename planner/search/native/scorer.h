@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "planner/search/native/plan_template.h"
+#include "planner/search/native/recompute_levels.h"
 #include "planner/search/native/weight_delays.h"
 #include "planner/search/problem/deadline.h"
 #include "planner/search/problem/goal.h"
@@ -70,7 +71,7 @@ class Scorer {
     bool exact = true;  // false: a lower bound
   };
 
-  void settle_recomputation(PlanTemplate& of);
+  void settle_recomputation(PlanTemplate& of, Offloading offloading = Offloading::cheaper);
   Delays settle_delays(PlanTemplate& of);
   // The best of some ways to split the backwards of a template, and of none.
   double score_split(const PlanTemplate& whole, double most);

@@ -49,8 +49,9 @@ Estimates::Estimates(const Space& space) : space_(space) {
   for (const LayerSizes& layer : sizes) frozen += static_cast<double>(layer.frozen_parameters);
   weight_bytes_ = (at_least + frozen * any.shape.parts()) * style.weight_bytes(precision);
   gradient_bytes_ = at_least * style.gradient_bytes_at(precision);
-  state_bytes_ = at_least * (style.master_bytes_at(precision) + style.moments_bytes_at(precision) +
-                             (context.job.training.ema ? kind_of(precision).state_bytes : 0));
+  state_bytes_ = space.may_offload
+                     ? 0
+                     : at_least * style.state_bytes_at(precision, context.job.training.ema.has_value());
 }
 
 const LinkCurve* Estimates::zone_link(const SpaceOption& option) const {

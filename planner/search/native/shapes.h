@@ -74,12 +74,13 @@ class Estimates {
   const LinkCurve* zone_link(const SpaceOption& option) const;
 
   const Space& space_;
-  std::vector<Model> models_;                                       // [option][microbatch][recompute]
-  std::vector<double> near_s_per_byte_, card_s_per_byte_;           // by option
-  std::vector<const LinkCurve*> zone_links_;                        // by option
-  double weight_bytes_ = 0, gradient_bytes_ = 0, state_bytes_ = 0;  // of a replica
-  double sum_bytes_ = 0;                                            // gradients of the whole model
-  double message_bytes_ = 0;                                        // between stages, of a sample
+  std::vector<Model> models_;                              // [option][microbatch][recompute]
+  std::vector<double> near_s_per_byte_, card_s_per_byte_;  // by option
+  std::vector<const LinkCurve*> zone_links_;               // by option
+  // Of a replica; of states what stays on GPUs at least.
+  double weight_bytes_ = 0, gradient_bytes_ = 0, state_bytes_ = 0;
+  double sum_bytes_ = 0;      // gradients of the whole model
+  double message_bytes_ = 0;  // between stages, of a sample
 };
 
 // The template of a shape with all of the batch, not cut yet.

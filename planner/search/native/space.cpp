@@ -26,11 +26,12 @@ int SpacePool::room_for(int replica_gpus) const {
 }
 
 Space::Space(const PlanningContext& context, const Resources& resources, TokenSplit split,
-             bool split_backward)
+             bool split_backward, bool may_offload)
     : context(context),
       resources(resources),
       split(split),
       split_backward(split_backward),
+      may_offload(may_offload),
       charged(goal_of(context.job).followed()),
       kinds(context) {
   // Nodes below the leaf switch with most of a pool's GPUs first, so that small plans stay below one.

@@ -47,12 +47,13 @@ class Space {
  public:
   // Keeps references to both.
   Space(const PlanningContext& context, const Resources& resources, TokenSplit split = TokenSplit::none,
-        bool split_backward = false);
+        bool split_backward = false, bool may_offload = false);
 
   const PlanningContext& context;
   const Resources& resources;
   const TokenSplit split;
   const bool split_backward;     // may stages split their backward?
+  const bool may_offload;        // may they offload, where the rate to the host is known?
   const Expense charged;         // the expense of charges
   std::vector<SpacePool> pools;  // those of single zones first
   std::vector<SpaceOption> options;
@@ -83,6 +84,11 @@ class Space {
     return linked_[static_cast<size_t>(option_a) * options.size() + static_cast<size_t>(option_b)];
   }
   bool can_recompute(int option, Recompute recompute) const;
+  // What needs least memory of the GPUs of an option.
+  Offload most_offload(int option) const {
+    const bool may = may_offload && kinds[options[static_cast<size_t>(option)].kind].offload_s > 0;
+    return may ? Offload::optimizer : Offload::none;
+  }
   // What a further stage adds to a pipeline's time, as part of a microbatch's time on it: all of it, or,
   // where backwards may be split, without the weights' gradients and as much again, which fill the wait.
   double ramp_part(int option, int microbatch) const;

@@ -32,7 +32,8 @@ Delays delay_weights(const Space& space, IterationModel& model, PlanTemplate& of
         const auto fits = [&](int delay) {
           return model.fits({space.options[static_cast<size_t>(stage.option)].kind, first, stage.end_layer,
                              stage.recompute, in_flight(i, stages, microbatches), of.microbatch,
-                             microbatches > 1, sharers(space, of, stage.option), of.zero, false, delay});
+                             microbatches > 1, sharers(space, of, stage.option), of.zero, false, delay,
+                             stage.offload});
         };
         // Mostly all fit.
         int fitting = kWholeBackward, beyond = most + 1;

@@ -186,6 +186,25 @@ TEST(DeviceTrainer, TokensThatAreSplitOverTheGroups) {
   }
 }
 
+// Of every pipeline's last stage.
+Plan offloading(Plan plan) {
+  for (PlanPipeline& pipeline : plan.pipelines) pipeline.stages.back().offload = Offload::optimizer;
+  return plan;
+}
+
+TEST(DeviceTrainer, StatesInPageLockedMemory) {
+  for (const Precision precision : {Precision::fp32, Precision::bf16}) {
+    JobSpec job = deep_job();
+    job.training.precision = precision;
+    job.training.ema.emplace();
+    for (const Zero zero : {Zero::none, Zero::optimizer}) {
+      Plan plan = two_by_two_by_two(job);
+      plan.zero = zero;
+      EXPECT_EQ(trained(job, offloading(plan), On::device), trained(job, plan, On::host)) << to_string(zero);
+    }
+  }
+}
+
 TEST(DeviceTrainer, InterleavedStagesAnd16Bits) {
   for (const Precision precision : {Precision::bf16, Precision::fp16}) {
     JobSpec job = deep_job();
@@ -277,7 +296,7 @@ struct Life {
   }
 };
 
-std::vector<double> losses_over_plans(On on, const std::string& directory) {
+std::vector<double> losses_over_plans(On on, const std::string& directory, bool offloads = false) {
   JobSpec job = deep_job();
   job.training.steps = 12;
   Life life{.job = job, .on = on};
@@ -287,10 +306,11 @@ std::vector<double> losses_over_plans(On on, const std::string& directory) {
     losses.insert(losses.end(), ended.front().losses.begin(), ended.front().losses.end());
   };
   // Training goes on while the state of every step is copied and written.
-  add(life.live(two_by_two_by_two(job), 4, directory, /*save=*/true));
+  const Plan first = two_by_two_by_two(job);
+  add(life.live(offloads ? offloading(first) : first, 4, directory, /*save=*/true));
   Plan sharded = make_plan(job, 2, {{2, 1}, {4}}, {2, 2});
   sharded.zero = Zero::optimizer;
-  const auto second = life.live(sharded, 3, directory);
+  const auto second = life.live(offloads ? offloading(sharded) : sharded, 3, directory);
   EXPECT_EQ(second.front().restored.from, Restored::From::peers);
   EXPECT_TRUE(std::any_of(second.begin(), second.end(),
                           [](const Life::Ended& rank) { return rank.restored.bytes_received > 0; }));
@@ -303,7 +323,8 @@ struct HeldBytes {
   double gradients = 0, device_states = 0, weights = 0;
 };
 
-HeldBytes held_after_make_room(std::size_t free_bytes, std::optional<int64_t> needed_bytes = {}) {
+HeldBytes held_after_make_room(std::size_t free_bytes, std::optional<int64_t> needed_bytes = {},
+                               bool offloads = false) {
   JobSpec job = deep_job();
   job.training.precision = Precision::bf16;
   const TokenData data = repeating_data(job);
@@ -311,7 +332,8 @@ HeldBytes held_after_make_room(std::size_t free_bytes, std::optional<int64_t> ne
   const auto before = first.factory(0), after = second.factory(0);
   FakeGpu gpu(*before, {20s});
   const DevicePlane plane = gpu.plane();
-  RankTrainer trainer(job, make_plan(job, 2, {{1}}, {4}), 0, *before, data, nullptr, &plane);
+  const Plan plan = make_plan(job, 2, {{1}}, {4});
+  RankTrainer trainer(job, offloads ? offloading(plan) : plan, 0, *before, data, nullptr, &plane);
   trainer.step();
   const auto for_each_state = [&](const auto& visit) {
     for (std::size_t i = 0; i < trainer.optimizer().slices().size(); ++i) {
@@ -351,6 +373,8 @@ TEST(DeviceTrainer, AChangeOfPlanFreesWhatIsNotTheState) {
   EXPECT_EQ(larger.device_states, 0) << "the next plan needs more than is free";
   const HeldBytes spare = held_after_make_room(1000, 0);
   EXPECT_EQ(spare.device_states, 12) << "it is in no plan";
+  const HeldBytes offloaded = held_after_make_room(1000, {}, /*offloads=*/true);
+  EXPECT_EQ(offloaded.device_states, 12) << "they stay where they are: in host memory";
 }
 
 TEST(DeviceTrainer, HandsItsStateOverFromHostMemory) {
@@ -363,7 +387,10 @@ TEST(DeviceTrainer, HandsItsStateOverFromHostMemory) {
 
 TEST(DeviceTrainer, HandsItsStateOverAndSavesWhileItTrains) {
   const ScratchDirectory with, without;
-  EXPECT_EQ(losses_over_plans(On::device, with.path()), losses_over_plans(On::host, without.path()));
+  const std::vector<double> losses = losses_over_plans(On::host, without.path());
+  EXPECT_EQ(losses_over_plans(On::device, with.path()), losses);
+  const ScratchDirectory offloaded;
+  EXPECT_EQ(losses_over_plans(On::device, offloaded.path(), /*offloads=*/true), losses);
   // A checkpoint of a device, gone on from on processors, and the other way round.
   std::vector<double> after;
   for (const On on : {On::host, On::device}) {

@@ -179,6 +179,20 @@ TEST(PlanJson, AStageMayDelayTheGradientsOfWeights) {
   EXPECT_THROW(parse_plan(to_json(plan), "p"), InputError);
 }
 
+TEST(PlanJson, AStageMayOffload) {
+  Plan plan = example_plan();
+  EXPECT_FALSE(offloads(plan));
+  EXPECT_THAT(to_json(plan, -1), ::testing::Not(HasSubstr("offload")));
+  plan.pipelines[0].stages[0].offload = Offload::optimizer;
+  EXPECT_TRUE(offloads(plan));
+  const std::string json = to_json(plan, -1);
+  EXPECT_THAT(json, HasSubstr(R"("offload":"optimizer")"));
+  EXPECT_EQ(parse_plan(json, "p").pipelines[0].stages[0].offload, Offload::optimizer);
+  std::string wrong = json;
+  wrong.replace(wrong.find(R"("optimizer")"), 11, R"("weights")");
+  EXPECT_THROW(parse_plan(wrong, "p"), InputError);
+}
+
 TEST(PlanJson, BlocksOfAStageMayRecomputeMoreThanTheOthers) {
   Plan plan = example_plan();
   StageRecompute& recompute = plan.pipelines[0].stages[0].recompute;

@@ -130,6 +130,11 @@ TEST(CheckPlan, NamesWhatDoesNotFitTheJob) {
   EXPECT_THAT(check_plan(p, valid_job()),
               ElementsAre(HasSubstr("weight_delay 2 is above the stage's number, 1")));
   p = valid_plan();
+  p.pipelines[0].stages[1].offload = Offload::optimizer;
+  EXPECT_THAT(check_plan(p, valid_job()), IsEmpty());
+  EXPECT_THAT(check_plan(p, valid_job(), {}),
+              ElementsAre(HasSubstr("pipeline 0, stage 1: offload \"optimizer\" is not supported")));
+  p = valid_plan();
   p.sequence_parallel = true;
   EXPECT_THAT(check_plan(p, valid_job()), IsEmpty());
   PlanFeatures others = all_plan_features();

@@ -77,6 +77,25 @@ TEST(Memory, OfSplitTokensARankReceivesAndSendsItsShare) {
   EXPECT_EQ(m.activations_bytes, 7 * 2 * 3);  // the sizes are those of split tokens already
 }
 
+TEST(Memory, OffloadedStatesAreNotOnTheGpu) {
+  const std::vector<LayerSizes> layers = {layer(100, 7, 3), layer(300, 11, 50)};
+  RankMemoryInput input = rank_of(layers);
+  input.replicas = 2;
+  input.average = true;
+  for (const Zero zero : {Zero::none, Zero::optimizer, Zero::parameters}) {
+    input.zero = zero;
+    input.offload = Offload::none;
+    const MemoryBreakdown all = rank_memory(input, own_framework(), Precision::bf16);
+    input.offload = Offload::optimizer;
+    const MemoryBreakdown m = rank_memory(input, own_framework(), Precision::bf16);
+    // Master copies, two moments and the average.
+    EXPECT_EQ(m.offloaded_bytes, 400 * 16 / (zero == Zero::none ? 1 : 2));
+    EXPECT_EQ(m.master_bytes + m.optimizer_bytes, 0);
+    EXPECT_EQ(m.total(), all.total() - m.offloaded_bytes);
+    EXPECT_EQ(all.offloaded_bytes, 0);
+  }
+}
+
 TEST(Memory, AnAverageIsAStateOfTheOptimizer) {
   const std::vector<LayerSizes> layers = {layer(100, 7, 3), layer(300, 11, 50)};
   for (const Precision precision : {Precision::bf16, Precision::fp32, Precision::fp64}) {

@@ -270,6 +270,39 @@ TEST(NativeModel, AShardedOptimizerUpdatesItsShareAndGathers) {
   EXPECT_EQ(sharded.stages[0].memory.optimizer_bytes, whole.stages[0].memory.optimizer_bytes / 2);
 }
 
+TEST(NativeModel, AStepWithOffloadedStatesTakesAsLongAsTheLinkToTheHost) {
+  test::Instance in = test::empty_instance(4, 8);
+  in.add_type("a", 0.02, 1 << 30, 1.0);
+  Plan plan = test::make_plan(in, 1, {{{0, 6, "a", 1}}, {{0, 6, "a", 1}}});
+  const Prediction whole = simulate(in.context(), plan, CostModel::native);
+  for (PlanPipeline& pipeline : plan.pipelines) pipeline.stages[0].offload = Offload::optimizer;
+  EXPECT_THROW(simulate(in.context(), plan, CostModel::native), InputError) << "its rate is not known";
+  in.catalog.gpu_types["a"].node.host_bytes_per_s = 1e12;
+  const Prediction fast = simulate(in.context(), plan, CostModel::native);
+  EXPECT_NEAR(fast.iteration_s, whole.iteration_s, 1e-12) << "the step takes longer than the link";
+  EXPECT_EQ(fast.stages[0].memory.offloaded_bytes, whole.stages[0].memory.optimizer_bytes);
+  in.catalog.gpu_types["a"].node.host_bytes_per_s = 1e8;
+  // Two moments of six layers with a million of parameters.
+  const double link_s = 6 * 1e6 * 8 / 1e8;
+  const Prediction slow = simulate(in.context(), plan, CostModel::native);
+  EXPECT_NEAR(slow.update_s, link_s, 1e-9);
+  EXPECT_NEAR(slow.iteration_s - whole.iteration_s, link_s - whole.update_s, 1e-9);
+  plan.pipelines[1].stages[0].offload = Offload::none;
+  EXPECT_NEAR(simulate(in.context(), plan, CostModel::native).iteration_s, slow.iteration_s, 1e-9)
+      << "one that waits is enough";
+  plan.pipelines[1].stages[0].offload = Offload::optimizer;
+  plan.zero = Zero::optimizer;
+  const Prediction sharded = simulate(in.context(), plan, CostModel::native);
+  plan.pipelines[0].stages[0].offload = plan.pipelines[1].stages[0].offload = Offload::none;
+  EXPECT_NEAR(sharded.update_s - simulate(in.context(), plan, CostModel::native).update_s,
+              (link_s - whole.update_s) / 2, 1e-9);
+  plan.zero = Zero::none;
+  plan.pipelines[0].stages[0].offload = Offload::optimizer;
+  in.job.training.ema.emplace();
+  EXPECT_NEAR(simulate(in.context(), plan, CostModel::native).update_s, 2 * link_s, 1e-9)
+      << "an average, and what it is of once more";
+}
+
 TEST(NativeModel, ShardedGradientsAreSummedInEveryMicrobatch) {
   const Instance in = two_types();
   const auto predict = [&](double bytes_per_s, FrameworkStyle::Sync sync, Zero zero, int a, int b) {

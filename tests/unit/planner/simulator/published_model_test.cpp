@@ -216,6 +216,7 @@ TEST(PublishedModel, EqualsTheFormulasOnEveryPublicValidationRun) {
                                             {stage.replicas.at(j).second},
                                             Recompute::none,
                                             kWholeBackward,
+                                            Offload::none,
                                             "",
                                             {}});
     EXPECT_NEAR(simulate(in.context(), plan, CostModel::published).iteration_s /

@@ -4,8 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <memory>
 #include <optional>
+#include <string>
 
 #include "planner/spec/error.h"
 #include "trainer/optim/muon.h"
@@ -301,6 +304,58 @@ TEST(Optimizer, KeepsAnAverageOfItsValuesOrTheirMasters) {
       EXPECT_TRUE(at::equal(average, kept));
       optimizer->values_were_loaded();
       EXPECT_TRUE(at::equal(average, value.to(average.scalar_type())));
+    }
+  }
+}
+
+// Counts what it gives of its host's memory.
+class CountingDevice : public Device {
+ public:
+  std::shared_ptr<char> host_memory(std::size_t bytes) override {
+    *held_ += static_cast<int64_t>(bytes);
+    std::shared_ptr<char> memory = Device::host_memory(bytes);
+    std::fill_n(memory.get(), bytes, '\xff');  // not cleared
+    return {memory.get(), [memory, bytes, held = held_](char*) { *held -= static_cast<int64_t>(bytes); }};
+  }
+  int64_t held_bytes() const { return *held_; }
+
+ private:
+  std::shared_ptr<int64_t> held_ = std::make_shared<int64_t>(0);
+};
+
+TEST(Optimizers, OffloadedStatesAreInTheHostsMemoryWithTheSameBits) {
+  for (const char* name : {"adamw", "sgd"}) {
+    for (const at::ScalarType type : {at::kFloat, at::kDouble, at::kBFloat16, at::kHalf}) {
+      for (const bool by_operators : {false, true}) {
+        OptimizerSpec spec;
+        spec.name = name;
+        spec.momentum = 0.9;
+        CountingDevice device;
+        const OptimizerSlice slice = make_slice(type, true), like = make_slice(type, true);
+        auto optimizer = make_optimizer(spec, {slice}, &device);
+        const auto plain = make_optimizer(spec, {like});
+        EXPECT_EQ(plain->offloaded_bytes(), 0);
+        const int64_t element = type == at::kDouble ? 8 : 4;
+        int64_t states = std::string(name) == "adamw" ? 2 : 1;
+        if (at::elementSize(type) == 2) ++states;
+        EXPECT_EQ(device.held_bytes(), states * element * kElements);
+        EXPECT_EQ(optimizer->offloaded_bytes(), states * element * kElements);
+        for (Optimizer* one : {optimizer.get(), plain.get()}) {
+          one->keep_average();
+          for (int t = 1; t <= 3; ++t) {
+            at::Tensor(one->slices()[0].gradient).copy_(gradient_of_step(t));
+            by_operators ? one->step_by_operators(0.01, 0.5) : one->step(0.01, 0.5);
+            one->update_average(0.9);
+          }
+        }
+        EXPECT_EQ(device.held_bytes(), (states + 1) * element * kElements);
+        EXPECT_EQ(optimizer->offloaded_bytes(), (states + 2) * element * kElements) << "an average: two";
+        EXPECT_TRUE(at::equal(slice.value, like.value)) << name << " " << type;
+        for (std::size_t i = 0; i < plain->state(0).size(); ++i)
+          EXPECT_TRUE(at::equal(optimizer->state(0)[i].tensor, plain->state(0)[i].tensor));
+        optimizer.reset();
+        EXPECT_EQ(device.held_bytes(), 0);
+      }
     }
   }
 }

@@ -93,6 +93,21 @@ TEST(EmulatedDevice, WaitsFromTheStartOfTheComputationNotFromItsEnd) {
   EXPECT_LT(best_wait_s, 0.050) << "10 ms remained, not 60";
 }
 
+TEST(EmulatedDevice, AnUpdateWaitsForTheLinkToTheHost) {
+  PhaseWork work = forward(0, 3, 1, 0);
+  work.phase = Phase::update;
+  work.offloaded_bytes = 50'000;
+  const auto emulated_s = [&](double host_bytes_per_s) {
+    EmulatedDevice device(three_layers(), host_bytes_per_s);
+    device.computed(work, Clock::now());
+    return device.counters().emulated_s;
+  };
+  EXPECT_DOUBLE_EQ(emulated_s(1e6), 0.050);
+  EXPECT_DOUBLE_EQ(emulated_s(5e6), 0.030) << "the update itself";
+  work.offloaded_bytes = 0;
+  EXPECT_DOUBLE_EQ(emulated_s(1e6), 0.030);
+}
+
 TEST(EmulatedDevice, APartOfABackwardTakesItsShareOfTheTimeAndIsNotCounted) {
   EmulatedDevice device(three_layers());
   PhaseWork part = forward(2, 3, 1, 2);

@@ -283,6 +283,26 @@ TEST(RankTrainer, ASplitBackwardChangesNoBit) {
   }
 }
 
+TEST(RankTrainer, OffloadedStatesChangeNoBit) {
+  for (const Precision precision : {Precision::fp32, Precision::bf16, Precision::fp16}) {
+    for (const char* optimizer : {"adamw", "muon", "sgd"}) {
+      JobSpec job = job_to_train();
+      job.training.precision = precision;
+      job.training.global_batch = 9;
+      job.training.optimizer.name = optimizer;
+      job.training.ema.emplace();
+      Plan plan = training_plan(job, {{1, 2, 1}, {2, 1}}, {3, 2});
+      for (const Zero zero : {Zero::none, Zero::optimizer, Zero::gradients}) {
+        plan.zero = zero;
+        Plan offloading = plan;
+        for (PlanPipeline& pipeline : offloading.pipelines) pipeline.stages[1].offload = Offload::optimizer;
+        EXPECT_EQ(trained(job, offloading, "thread"), trained(job, plan, "thread"))
+            << optimizer << " " << to_string(precision) << " " << to_string(zero);
+      }
+    }
+  }
+}
+
 TEST(RankTrainer, SplitTokensChangeNoBitOfTheFirstLoss) {
   for (const ModelFamily& family : model_families()) {
     for (const auto& pipelines : {std::vector<std::vector<int>>{{4, 2}}, {{2}, {1, 4}}}) {
