@@ -30,8 +30,8 @@ constexpr double kIdleSaving = 1.005;  // a plan without it that is no slower th
 // The same without ZeRO-3, whose gain rests on links in every microbatch, and without offloading, whose gain
 // rests on the hosts.
 constexpr double kIdleGathers = 1.01, kIdleOffload = 1.01;
-// Context parallelism is not offered for shorter sequences, whose activations are seldom what lacks memory.
-constexpr int kLeastSplitSequence = 8192;
+// Context parallelism is not offered for shorter sequences, of which it seldom makes a plan faster.
+constexpr int kLeastSplitSequence = 2048;
 constexpr double kOffloadEffort = 3;  // of the search with offloading where there is no plan without
 constexpr int kSavingCandidates = 2;  // of a search near known plans
 
@@ -504,7 +504,7 @@ bool lacks_memory(const Candidate& candidate) {
 
 // Each saving alone, so that no other one makes it worse; where one of them gains, all together. Where there
 // is no plan, offloading first, and all others with it; and without it all at once, but parameters are shared
-// only when nothing else helps. Last, with context parallelism, and with offloading, what may gain by it.
+// only when nothing else helps. Last, with offloading, and with context parallelism, what may gain by it.
 void search_savings(const PlanningContext& context, const PlanOptions& options, const Savings& possible,
                     SearchResult& result) {
   const auto search_with = [&](const Savings& savings) {
@@ -537,12 +537,15 @@ void search_savings(const PlanningContext& context, const PlanOptions& options, 
     return result.candidates.empty() ||
            std::any_of(result.candidates.begin(), result.candidates.end(), lacks_memory);
   };
+  if (possible.offload && !all.offload && may_gain()) {
+    all.offload = true;
+    all.offload = search_with(all);
+  }
   if (possible.context && may_gain()) {
     all.split = TokenSplit::all;
     all.context = true;
     search_with(all);
   }
-  if (possible.offload && !all.offload && may_gain()) search_with(possible);
 }
 
 }  // namespace
