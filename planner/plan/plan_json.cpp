@@ -124,7 +124,7 @@ nlohmann::ordered_json stage_json(const PlanStage& stage) {
   if (stage.shape.cp > 1) json["cp"] = stage.shape.cp;
   json["recompute"] = recompute_json(stage.recompute);
   if (stage.weight_delay != kWholeBackward) json["weight_delay"] = stage.weight_delay;
-  if (stage.offload != Offload::none) json["offload"] = to_string(stage.offload);
+  if (offloads(stage)) json["offload"] = to_string(stage.offload);
   if (!stage.node.empty()) {
     json["node"] = stage.node;
     json["gpus"] = stage.gpus;

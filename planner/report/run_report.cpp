@@ -154,9 +154,7 @@ std::string rank_memory_table(const RunHistory& history, const PlanOutlook* pred
     for (const RankSlot& slot : layout.slots())
       ranks.push_back({.rank = slot.rank,
                        .node = slot.node,
-                       .gpu_type = history.plan.pipelines[static_cast<size_t>(slot.pipeline)]
-                                       .stages[static_cast<size_t>(slot.stage)]
-                                       .gpu_type,
+                       .gpu_type = stage_of(history.plan, slot).gpu_type,
                        .pipeline = slot.pipeline,
                        .stage = slot.stage});
   }

@@ -50,7 +50,7 @@ CompactPlan compact(const Plan& plan, StageKinds& kinds) {
       compact.recompute = stage.recompute;
       compact.weight_delay = stage.weight_delay;
       compact.offload = stage.offload;
-      if (stage.offload != Offload::none) kinds.require_offload(compact.kind);
+      if (offloads(stage)) kinds.require_offload(compact.kind);
       if (!stage.node.empty())
         compact.node = nodes.try_emplace(stage.node, static_cast<int>(nodes.size())).first->second;
       out.stages.push_back(compact);

@@ -56,8 +56,8 @@ int sharers(const CompactPlan& plan, const StageKinds& kinds, int first_layer, i
 // Has any layer more than one?
 bool has_replicas(const CompactPlan& plan, const StageKinds& kinds);
 
-// Numbers the kinds of the plan. Throws InputError when one is not profiled, or a stage
-// offloads at an unknown rate.
+// Numbers the kinds of the plan. Throws InputError when one is not profiled, or a stage offloads at an
+// unknown rate.
 CompactPlan compact(const Plan& plan, StageKinds& kinds);
 
 }  // namespace sailor::native

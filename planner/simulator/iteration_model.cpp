@@ -28,6 +28,13 @@ bool same_memory(const CompactPlan& plan, int a, int b) {
          std::equal(of_a.begin(), of_a.end(), of_b.begin(), of_b.end(), same);
 }
 
+// The class of ranks that hold the layers of a group in a class of pipelines.
+size_t rank_with(const LayerGroup& layers, const CompactPlan& plan, const PlanClasses& classes, size_t c) {
+  const PipelineClass& of = classes.pipelines[c];
+  return static_cast<size_t>(of.first_rank) +
+         static_cast<size_t>(layers.stage_of[c]) % plan.groups(of.pipeline);
+}
+
 }  // namespace
 
 std::vector<int> chunks_in_flight(const PipelineSchedule& schedule, int group, int groups, int microbatches) {
@@ -361,11 +368,7 @@ void IterationModel::set_after(const CompactPlan& plan, IterationDetails& detail
           shards;
     }
   }
-  const auto rank_of = [&](size_t g, size_t c) {
-    const PipelineClass& of = classes.pipelines[c];
-    return static_cast<size_t>(of.first_rank) +
-           static_cast<size_t>(details.groups[g].stage_of[c]) % plan.groups(of.pipeline);
-  };
+  const auto rank_of = [&](size_t g, size_t c) { return rank_with(details.groups[g], plan, classes, c); };
   // What the others have updated is gathered when the last of them has.
   details.update_s = details.after_s;
   for (size_t g = 0; g < details.groups.size(); ++g) {
@@ -496,11 +499,7 @@ void IterationModel::sum_over_rings(const CompactPlan& plan, IterationDetails& d
   for (size_t g = 0; g < details.groups.size(); ++g) {
     if (gathers_after) details.gather_s[g] = sums[g].gather_s;
     if (!has_replicas(plan, kinds_)) continue;
-    const auto rank_of = [&](size_t c) {
-      const PipelineClass& of = classes.pipelines[c];
-      return static_cast<size_t>(of.first_rank) +
-             static_cast<size_t>(details.groups[g].stage_of[c]) % plan.groups(of.pipeline);
-    };
+    const auto rank_of = [&](size_t c) { return rank_with(details.groups[g], plan, classes, c); };
     double start_s = 0, begin_s = 0;
     for (size_t c = 0; c < classes.pipelines.size(); ++c) {
       start_s = std::max(start_s, ready_s[rank_of(c)]);

@@ -86,7 +86,7 @@ class Predicting {
         s.host_capacity_bytes = kind.host_bytes;
         s.host_bytes = kinds_.host_bytes(stages[i].kind, s.memory);
       }
-      out.fits = out.fits && s.memory.total() <= s.capacity_bytes && s.host_bytes <= s.host_capacity_bytes;
+      out.fits = out.fits && kinds_.missing_bytes(stages[i].kind, s.memory) <= 0;
       if (s.estimated) out.uncertainty = std::max(out.uncertainty, kind.profile->uncertainty);
       out.stages.push_back(s);
     }

@@ -209,9 +209,7 @@ std::vector<Component> allocate(const Plan& plan, const LiveCluster& cluster, co
   for (const RankSlot& slot : layout.slots()) {
     if (slot.node.empty())
       throw std::runtime_error(fmt::format("rank {} of the plan is not placed on a node", slot.rank));
-    const SnapshotNode* entry = cluster.snapshot.find(
-        slot.node,
-        plan.pipelines[static_cast<size_t>(slot.pipeline)].stages[static_cast<size_t>(slot.stage)].gpu_type);
+    const SnapshotNode* entry = cluster.snapshot.find(slot.node, stage_of(plan, slot).gpu_type);
     if (entry == nullptr) {
       throw std::runtime_error(
           fmt::format("the plan uses node {}, which the cluster does not offer", slot.node));

@@ -134,8 +134,7 @@ RankGeneration::EmulatedParts RankGeneration::emulated_parts(const JobSpec& job,
   EmulatedParts emulation;
   emulation.network =
       std::make_unique<EmulatedNetwork>(plan, slot.rank, catalog, profiles.network, run_directory + "/links");
-  const std::string& gpu_type =
-      plan.pipelines[static_cast<size_t>(slot.pipeline)].stages[static_cast<size_t>(slot.stage)].gpu_type;
+  const std::string& gpu_type = stage_of(plan, slot).gpu_type;
   if (!catalog.at(gpu_type).emulation) return emulation;
   auto it = profiles.layers.find(gpu_type);
   if (it == profiles.layers.end())

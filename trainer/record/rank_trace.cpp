@@ -39,8 +39,7 @@ std::string rank_trace(const Plan& plan, const std::map<int, std::vector<TracedT
   for (const RankSlot& slot : layout.slots()) {
     auto it = tasks.find(slot.rank);
     if (it == tasks.end()) continue;
-    const PlanStage& stage =
-        plan.pipelines[static_cast<std::size_t>(slot.pipeline)].stages[static_cast<std::size_t>(slot.stage)];
+    const PlanStage& stage = stage_of(plan, slot);
     trace.name_thread(slot.pipeline, slot.rank,
                       fmt::format("rank {}: stage {}, {}{}", slot.rank, slot.stage, stage.gpu_type,
                                   slot.node.empty() ? "" : " on " + slot.node));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+
 namespace sailor::native {
 namespace {
 

@@ -9,6 +9,11 @@
 
 namespace sailor::test {
 
+// In [low, high).
+inline double uniform(std::mt19937_64& random, double low, double high) {
+  return low + (high - low) * static_cast<double>(random() >> 11) / 9007199254740992.0;
+}
+
 struct Instance {
   JobSpec job;
   Snapshot snapshot;
@@ -93,16 +98,13 @@ inline Instance empty_instance(int blocks, int64_t global_batch) {
 // One or two types, at most five GPUs, everything random.
 inline Instance random_instance(uint64_t seed, int64_t base_memory_bytes) {
   std::mt19937_64 random(seed);
-  const auto uniform = [&](double low, double high) {
-    return low + (high - low) * static_cast<double>(random() >> 11) / 9007199254740992.0;
-  };
   Instance in = empty_instance(1 + static_cast<int>(random() % 4), 4 + static_cast<int64_t>(random() % 9));
   const int types = 1 + static_cast<int>(random() % 2);
   int gpus = 5;
   for (int t = 0; t < types; ++t) {
     const std::string name = t == 0 ? "fast" : "slow";
-    in.add_type(name, uniform(0.01, 0.05) * (t + 1),
-                base_memory_bytes + static_cast<int64_t>(uniform(2e7, 2e8)), uniform(1, 4));
+    in.add_type(name, uniform(random, 0.01, 0.05) * (t + 1),
+                base_memory_bytes + static_cast<int64_t>(uniform(random, 2e7, 2e8)), uniform(random, 1, 4));
     int of_type = t + 1 < types ? 1 + static_cast<int>(random() % 4) : gpus;
     gpus -= of_type;
     for (int node = 0; of_type > 0; ++node) {
@@ -111,7 +113,7 @@ inline Instance random_instance(uint64_t seed, int64_t base_memory_bytes) {
       of_type -= here;
     }
   }
-  in.set_network(uniform(1e-5, 1e-3), uniform(1e8, 1e10));
+  in.set_network(uniform(random, 1e-5, 1e-3), uniform(random, 1e8, 1e10));
   return in;
 }
 

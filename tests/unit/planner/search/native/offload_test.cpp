@@ -14,9 +14,6 @@ namespace {
 // take from a part of a microbatch to several.
 test::Instance full_node(uint64_t seed) {
   std::mt19937_64 random(seed);
-  const auto uniform = [&](double low, double high) {
-    return low + (high - low) * static_cast<double>(random() >> 11) / 9007199254740992.0;
-  };
   test::Instance in = test::empty_instance(5, 3 + static_cast<int>(random() % 8));
   for (auto& [shape, layers] : in.profiles.sizes.by_shape)
     for (size_t layer = 0; layer < layers.size(); ++layer) {
@@ -24,8 +21,8 @@ test::Instance full_node(uint64_t seed) {
       layers[layer].activation_bytes = 10'000'000;
       if (layer > 0 && layer + 1 < layers.size()) layers[layer].checkpoint_bytes = 500'000;
     }
-  in.add_type("a", 0.01, static_cast<int64_t>(uniform(4e7, 1.2e8)), 1, {1}, {1});
-  in.catalog.gpu_types["a"].node.host_bytes_per_s = uniform(4e8, 1e10);  // 8 MB a layer
+  in.add_type("a", 0.01, static_cast<int64_t>(test::uniform(random, 4e7, 1.2e8)), 1, {1}, {1});
+  in.catalog.gpu_types["a"].node.host_bytes_per_s = test::uniform(random, 4e8, 1e10);  // 8 MB a layer
   in.add_node("n", "a", 2);
   return in;
 }

@@ -33,9 +33,6 @@ TEST(RecomputeLevels, LevelsAboveTheLineBetweenOthersAreLeftOut) {
 // One or two groups of GPUs for six blocks whose activations fill them.
 test::Instance crowded(uint64_t seed, int blocks = 6) {
   std::mt19937_64 random(seed);
-  const auto uniform = [&](double low, double high) {
-    return low + (high - low) * static_cast<double>(random() >> 11) / 9007199254740992.0;
-  };
   test::Instance in = test::empty_instance(blocks, 8);
   for (auto& [shape, layers] : in.profiles.sizes.by_shape)
     for (size_t layer = 0; layer < layers.size(); ++layer) {
@@ -47,8 +44,8 @@ test::Instance crowded(uint64_t seed, int blocks = 6) {
       sizes.mlp_bytes = 3'500'000;
       sizes.checkpoint_bytes = 500'000;
     }
-  in.add_type("a", 0.01, static_cast<int64_t>(uniform(3e7, 1.1e8)), 1, {1}, {1});
-  const double mlp = uniform(0.3, 0.7);
+  in.add_type("a", 0.01, static_cast<int64_t>(test::uniform(random, 3e7, 1.1e8)), 1, {1}, {1});
+  const double mlp = test::uniform(random, 0.3, 0.7);
   for (auto& [key, cell] : in.profiles.layers["a"].cells)
     for (LayerTimes& times : cell) {
       times.light_s = 0.03 * times.forward_s;

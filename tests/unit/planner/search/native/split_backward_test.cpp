@@ -14,9 +14,6 @@ namespace {
 // A node with three GPUs for six blocks, of which the backward of weights takes some part.
 test::Instance drawn_node(uint64_t seed) {
   std::mt19937_64 random(seed);
-  const auto uniform = [&](double low, double high) {
-    return low + (high - low) * static_cast<double>(random() >> 11) / 9007199254740992.0;
-  };
   test::Instance in = test::empty_instance(6, 3 + static_cast<int>(random() % 8));
   for (auto& [shape, layers] : in.profiles.sizes.by_shape)
     for (size_t layer = 0; layer < layers.size(); ++layer) {
@@ -25,8 +22,8 @@ test::Instance drawn_node(uint64_t seed) {
       sizes.activation_bytes = 1'000'000;
       if (layer > 0 && layer + 1 < layers.size()) sizes.pending_bytes = 700'000;
     }
-  in.add_type("a", 0.01, static_cast<int64_t>(uniform(5.2e7, 1.0e8)), 1, {1}, {1});
-  const double part = uniform(0.2, 0.6);
+  in.add_type("a", 0.01, static_cast<int64_t>(test::uniform(random, 5.2e7, 1.0e8)), 1, {1}, {1});
+  const double part = test::uniform(random, 0.2, 0.6);
   for (auto& [key, cell] : in.profiles.layers["a"].cells)
     for (LayerTimes& times : cell) times.weight_s = part * times.backward_s;
   in.add_node("n", "a", 3);
