@@ -75,6 +75,7 @@ struct LayerSizes {
     const int64_t kept = by_level[static_cast<int>(recompute)];
     return kept > 0 ? kept : activation_bytes;
   }
+  bool operator==(const LayerSizes&) const = default;
 };
 
 // Overheads of a platform, measured or calibrated, never constants in code.

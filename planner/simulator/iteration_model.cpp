@@ -98,6 +98,7 @@ MemoryBreakdown IterationModel::memory(std::span<const CompactStage> stages, int
     part.recompute = stage.recompute;
     part.in_flight = held[static_cast<size_t>(chunk)];
     part.weight_delay = stage.weight_delay;
+    part.alike = {kind.alike.data() + stage.first_layer, part.layers.size()};
     part.has_previous = index > 0;
     part.has_next = index < last;
     if (part.has_previous)
@@ -182,21 +183,24 @@ int64_t IterationModel::missing_bytes(const StageMemoryInput& stage) {
 }
 
 int64_t IterationModel::missing_of_rank(const StageMemoryInput& stage) {
-  steps_ += 100;
+  steps_ += 20;
   const PlanningContext& context = kinds_.context();
   const StageKind& kind = kinds_[stage.kind];
   const std::vector<LayerSizes>& sizes = *kind.sizes;
   const bool first = stage.first_layer == 0, last = stage.end_layer == static_cast<int>(sizes.size());
   RankMemoryInput input;
   input.average = context.job.training.ema.has_value();
-  input.chunks.push_back({{sizes.data() + stage.first_layer, sizes.data() + stage.end_layer},
-                          stage.recompute,
-                          stage.in_flight,
-                          !first,
-                          !last,
-                          first ? 0 : sizes[static_cast<size_t>(stage.first_layer) - 1].output_elements,
-                          stage.weight_delay,
-                          stage.nothing_again});
+  input.chunks = std::move(chunks_);
+  input.chunks.assign(
+      1, {.layers = {sizes.data() + stage.first_layer, sizes.data() + stage.end_layer},
+          .recompute = stage.recompute,
+          .in_flight = stage.in_flight,
+          .has_previous = !first,
+          .has_next = !last,
+          .input_elements = first ? 0 : sizes[static_cast<size_t>(stage.first_layer) - 1].output_elements,
+          .weight_delay = stage.weight_delay,
+          .nothing_again = stage.nothing_again,
+          .alike = {kind.alike.data() + stage.first_layer, kind.alike.data() + stage.end_layer}});
   input.microbatch = stage.microbatch;
   input.microbatches = std::max(stage.several_microbatches ? 2 : 1, stage.weight_delay + 1);
   input.replicas = stage.replicas;
@@ -208,7 +212,9 @@ int64_t IterationModel::missing_of_rank(const StageMemoryInput& stage) {
   input.token_shares = kind.token_shares();
   input.base_bytes = kind.profile->overheads.base_memory_bytes;
   if (kind.shape.tp > 1) input.gathered_elements = sizes.front().output_elements / kind.shape.cp;
-  return kinds_.missing_bytes(stage.kind, rank_memory(input, context.framework, context.precision));
+  const MemoryBreakdown memory = rank_memory(input, context.framework, context.precision);
+  chunks_ = std::move(input.chunks);
+  return kinds_.missing_bytes(stage.kind, memory);
 }
 
 bool IterationModel::fits(const CompactPlan& plan, const PlanClasses& classes) {

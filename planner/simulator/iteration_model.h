@@ -13,10 +13,10 @@
 
 #include "planner/simulator/compact_plan.h"
 #include "planner/simulator/gradient_sync.h"
-#include "planner/simulator/known_values.h"
 #include "planner/simulator/memory.h"
 #include "planner/simulator/mesh_replay.h"
 #include "planner/simulator/plan_classes.h"
+#include "planner/simulator/recent_values.h"
 #include "planner/simulator/timeline.h"
 
 namespace sailor::native {
@@ -151,8 +151,9 @@ class IterationModel {
   std::vector<SyncTimes> ring_times_;  // by layer group
   std::vector<TimelineFloor> floors_;  // by class of pipelines
   // Of stages with one chunk; of groups with several.
-  KnownValues<int64_t> missing_of_stage_, missing_of_group_;
-  std::vector<char> is_paid_;  // by node; all false between plans
+  RecentValues<int64_t> missing_of_stage_, missing_of_group_;
+  std::vector<ChunkMemoryInput> chunks_;  // memory for one
+  std::vector<char> is_paid_;             // by node; all false between plans
   int64_t steps_ = 0;
 };
 

@@ -28,27 +28,41 @@ int64_t pending_bytes(const LayerSizes& block) {
   return block.pending_bytes > 0 ? block.pending_bytes : block.activation_bytes;
 }
 
+// Calls work(first, count) for layers with the same sizes and the same recomputation, from the last one down.
+// The model's first and last layers, which are no blocks, are alone.
+template <typename Work>
+void for_each_run(const ChunkMemoryInput& chunk, const Work& work) {
+  const int ends = chunk.has_previous ? 0 : 1, layers = static_cast<int>(chunk.layers.size());
+  const int starts[] = {ends, ends + chunk.recompute.deep_blocks(), layers - (chunk.has_next ? 0 : 1)};
+  for (int end = layers; end > 0;) {
+    const auto last = static_cast<size_t>(end) - 1;
+    int first = chunk.alike.empty() ? end - 1 : std::max(0, end - chunk.alike[last]);
+    for (const int start : starts)
+      if (start < end) first = std::max(first, start);
+    work(static_cast<size_t>(first), end - first);
+    end = first;
+  }
+}
+
 ChunkActivations activations_of(const ChunkMemoryInput& chunk) {
   ChunkActivations sum;
-  const int ends = chunk.has_previous ? 0 : 1;  // the first layer is no block
-  const auto kept_by = [&](size_t i) {
-    return chunk.layers[i].kept_bytes(chunk.recompute.of_block(static_cast<int>(i) - ends));
-  };
-  for (size_t i = 0; i < chunk.layers.size(); ++i) sum.kept += kept_by(i);
-  // What a split backward leaves is not released.
-  const auto left_by = [&](size_t i) {
-    const bool block = (i > 0 || chunk.has_previous) && (i + 1 < chunk.layers.size() || chunk.has_next);
-    return block && chunk.weight_delay != kWholeBackward ? pending_bytes(chunk.layers[i]) : 0;
-  };
+  const int ends = chunk.has_previous ? 0 : 1;
   int64_t released = 0;
-  for (size_t i = chunk.layers.size(); i-- > 0;) {
-    const LayerSizes& layer = chunk.layers[i];
+  for_each_run(chunk, [&](size_t first, int count) {
+    const LayerSizes& layer = chunk.layers[first];
+    const int64_t kept = layer.kept_bytes(chunk.recompute.of_block(static_cast<int>(first) - ends));
+    // What a split backward leaves is not released.
+    const bool block = (first > 0 || chunk.has_previous) &&
+                       (first + static_cast<size_t>(count) < chunk.layers.size() || chunk.has_next);
+    const int64_t left = block && chunk.weight_delay != kWholeBackward ? pending_bytes(layer) : 0;
     // What it did not keep it computes again.
-    const int64_t again = chunk.nothing_again ? 0 : std::max<int64_t>(0, layer.activation_bytes - kept_by(i));
-    sum.above = std::max(sum.above, layer.workspace_bytes + again - released);
-    released += kept_by(i) - left_by(i);
-    sum.pending += left_by(i);
-  }
+    const int64_t again = chunk.nothing_again ? 0 : std::max<int64_t>(0, layer.activation_bytes - kept);
+    const int64_t least_released = released + (count - 1) * std::min<int64_t>(0, kept - left);
+    sum.above = std::max(sum.above, layer.workspace_bytes + again - least_released);
+    released += count * (kept - left);
+    sum.kept += count * kept;
+    sum.pending += count * left;
+  });
   sum.above = std::max(sum.above, -released);
   return sum;
 }
@@ -80,17 +94,22 @@ class TwoLayers {
 Held held_by(const RankMemoryInput& input) {
   Held held;
   TwoLayers gradients, weights;
-  for (const ChunkMemoryInput& chunk : input.chunks)
-    for (const LayerSizes& layer : chunk.layers) {
-      const bool is_first = !chunk.has_previous && &layer == chunk.layers.data();
+  for (size_t c = input.chunks.size(); c-- > 0;) {
+    const ChunkMemoryInput& chunk = input.chunks[c];
+    for_each_run(chunk, [&](size_t first, int count) {
+      const LayerSizes& layer = chunk.layers[first];
+      const bool is_first = !chunk.has_previous && first == 0;
       const int64_t tied = is_first ? input.tied_parameters : layer.tied_parameters;
-      held.trained += layer.parameters - (input.both_ends ? layer.tied_parameters : 0);
-      held.frozen += layer.frozen_parameters - (input.both_ends ? layer.tied_frozen_parameters : 0);
+      held.trained += count * (layer.parameters - (input.both_ends ? layer.tied_parameters : 0));
+      held.frozen += count * (layer.frozen_parameters - (input.both_ends ? layer.tied_frozen_parameters : 0));
       held.largest_layer = std::max(held.largest_layer, layer.parameters);
       held.tied = std::max(held.tied, tied);
-      gradients.add(layer.parameters - tied);
-      weights.add(layer.parameters - tied + layer.frozen_parameters);
-    }
+      for (int i = 0; i < std::min(count, 3); ++i) {  // more change nothing
+        gradients.add(layer.parameters - tied);
+        weights.add(layer.parameters - tied + layer.frozen_parameters);
+      }
+    });
+  }
   held.whole_gradients = std::min(gradients.sum() + held.tied, held.trained);
   held.whole_weights = std::min(weights.sum() + held.tied, held.trained + held.frozen);
   return held;
@@ -128,8 +147,10 @@ void add_states(const RankMemoryInput& input, const Held& held, const FrameworkS
 int64_t gathered_input_bytes(const RankMemoryInput& input, const FrameworkStyle& style, Precision precision) {
   double blocks = 0;
   for (const ChunkMemoryInput& chunk : input.chunks)
-    for (const LayerSizes& layer : chunk.layers)
-      if (layer.activation_bytes > 0) blocks += std::max(0, chunk.in_flight - style.gathered_input_spares);
+    for_each_run(chunk, [&](size_t first, int count) {
+      if (chunk.layers[first].activation_bytes > 0)
+        blocks += count * std::max(0, chunk.in_flight - style.gathered_input_spares);
+    });
   if (style.gathered_input_blocks > 0) blocks = std::min<double>(blocks, style.gathered_input_blocks);
   const double element_scale = element_bytes(precision) / 2.0;
   return product(style.gathered_input_bytes * element_scale * (1 - 1.0 / input.shape.tp) * blocks,
@@ -147,7 +168,9 @@ MemoryBreakdown rank_memory(const RankMemoryInput& input, const FrameworkStyle& 
   MemoryBreakdown memory;
   int64_t persistent = 0, above = 0;
   for (const ChunkMemoryInput& chunk : input.chunks) {
-    for (const LayerSizes& layer : chunk.layers) persistent = std::max(persistent, layer.persistent_bytes);
+    for_each_run(chunk, [&](size_t first, int) {
+      persistent = std::max(persistent, chunk.layers[first].persistent_bytes);
+    });
     const ChunkActivations activations = activations_of(chunk);
     const double slack = 1 + (input.shape.tp > 1 ? style.activation_slack_tp : style.activation_slack);
     memory.activations_bytes +=

@@ -26,6 +26,9 @@ struct ChunkMemoryInput {
   int64_t input_elements = 0;  // of one sequence, from the previous stage
   int weight_delay = kWholeBackward;
   bool nothing_again = false;  // without what a backward computes again, as if it needed no memory then
+  // By layer: how many up to and including it have the same sizes, also before the chunk; they are computed
+  // at once. Empty: unknown.
+  std::span<const int> alike = {};
 };
 
 struct RankMemoryInput {

@@ -27,6 +27,7 @@ struct MemoryBreakdown {
     return weights_bytes + gradients_bytes + optimizer_bytes + master_bytes + activations_bytes +
            workspace_bytes + communication_bytes + base_bytes + fragmentation_bytes;
   }
+  bool operator==(const MemoryBreakdown&) const = default;
 };
 
 struct StagePrediction {

@@ -55,8 +55,12 @@ int StageKinds::number(const std::string& gpu_type, const std::string& zone, Rep
     kind.offload_s = bytes / type.node.host_bytes_per_s;
   }
   std::vector<double> parameters(1, 0);
-  for (const LayerSizes& layer : *kind.sizes)
+  const LayerSizes* previous = nullptr;
+  for (const LayerSizes& layer : *kind.sizes) {
     parameters.push_back(parameters.back() + static_cast<double>(layer.parameters));
+    kind.alike.push_back(previous && layer == *previous ? kind.alike.back() + 1 : 1);
+    previous = &layer;
+  }
   parameters_.push_back(std::move(parameters));
   kinds_.push_back(std::move(kind));
   shapes_.push_back(shape);

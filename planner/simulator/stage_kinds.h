@@ -36,6 +36,7 @@ struct StageKind {
   const LayerProfile* profile = nullptr;
   const std::vector<LayerSizes>* sizes = nullptr;
   std::shared_ptr<const std::vector<LayerSizes>> own_sizes;  // that are not in a profile
+  std::vector<int> alike;  // by layer: how many up to and including it have the same sizes
 
   int token_shares() const { return shape.cp * (splits_tokens ? shape.tp : 1); }
 };

@@ -2,6 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <iterator>
+#include <random>
+#include <span>
+#include <utility>
+#include <vector>
+
 namespace sailor {
 namespace {
 
@@ -126,6 +132,62 @@ TEST(Memory, ThePeakIsInTheBackwardThatNeedsMostBeyondWhatIsReleased) {
   m = rank_memory(two, bare(), Precision::bf16);
   EXPECT_EQ(m.activations_bytes, 1200);
   EXPECT_EQ(m.workspace_bytes, 200);
+}
+
+TEST(Memory, LayersThatAreKnownToBeAlikeNeedWhatTheyNeedOneByOne) {
+  std::mt19937_64 random(3);
+  const auto below = [&](int64_t limit) {
+    return static_cast<int64_t>(random() % static_cast<uint64_t>(limit));
+  };
+  for (int round = 0; round < 2000; ++round) {
+    // Of two kinds, in runs.
+    LayerSizes kinds[2];
+    for (LayerSizes& kind : kinds) {
+      kind = layer(below(1000), 1 + below(1000), below(2000));
+      kind.light_bytes = below(kind.activation_bytes);
+      kind.mlp_bytes = below(kind.activation_bytes);
+      kind.checkpoint_bytes = below(100);
+      kind.pending_bytes = below(2000);
+      kind.tied_parameters = below(2) * below(kind.parameters + 1);
+      kind.frozen_parameters = below(1000);
+      kind.persistent_bytes = below(100);
+    }
+    std::vector<LayerSizes> layers;
+    std::vector<int> alike;
+    for (int64_t left = 4 + below(20), kind = 0; left > 0; --left) {
+      if (below(5) == 0) kind = 1 - kind;
+      layers.push_back(kinds[kind]);
+      const bool repeats = layers.size() > 1 && layers[layers.size() - 2] == layers.back();
+      alike.push_back(repeats ? alike.back() + 1 : 1);
+    }
+    // Two chunks, which may begin and end inside a run.
+    const auto first = static_cast<size_t>(below(2)), end = layers.size() - static_cast<size_t>(below(2));
+    const size_t middle = first + 1 + static_cast<size_t>(below(static_cast<int64_t>(end - first) - 1));
+    RankMemoryInput input;
+    for (const auto& [from, to] : {std::pair(first, middle), std::pair(middle, end)}) {
+      ChunkMemoryInput chunk;
+      chunk.layers = std::span(layers).subspan(from, to - from);
+      chunk.recompute = {kTrainedLevels[below(std::size(kTrainedLevels))], static_cast<int>(below(9)),
+                         kTrainedLevels[below(std::size(kTrainedLevels))]};
+      chunk.in_flight = 1 + static_cast<int>(below(4));
+      chunk.has_previous = from > 0;
+      chunk.has_next = to < layers.size();
+      chunk.weight_delay = below(2) == 0 ? kWholeBackward : static_cast<int>(below(4));
+      chunk.nothing_again = below(4) == 0;
+      input.chunks.push_back(chunk);
+    }
+    input.microbatches = 4;
+    input.replicas = 1 + static_cast<int>(below(3));
+    input.both_ends = below(2) == 0;
+    input.zero = static_cast<Zero>(below(4));
+    input.tied_parameters = below(kinds[0].parameters + 1);
+    const MemoryBreakdown one_by_one = rank_memory(input, own_framework(), Precision::bf16);
+    for (ChunkMemoryInput& chunk : input.chunks) {
+      const auto from = static_cast<size_t>(chunk.layers.data() - layers.data());
+      chunk.alike = std::span<const int>(alike).subspan(from, chunk.layers.size());
+    }
+    EXPECT_EQ(rank_memory(input, own_framework(), Precision::bf16), one_by_one) << round;
+  }
 }
 
 TEST(Memory, FullRecomputationKeepsInputsAndOneWholeLayer) {
