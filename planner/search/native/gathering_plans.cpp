@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -11,7 +12,7 @@
 namespace sailor::native {
 namespace {
 
-constexpr int kStages[] = {1, 2, 4}, kChunkCounts[] = {1, 2};
+constexpr int kStages[] = {1, 2, 4}, kPipelines[] = {1, 2, 3, 4}, kChunkCounts[] = {1, 2};
 constexpr size_t kFewPools = 4;
 
 class GatheringPlans {
@@ -41,7 +42,7 @@ class GatheringPlans {
     for (const int microbatch : space_.microbatches)
       for (const auto& [shape, degrees] : ways_of_)
         for (const std::vector<int>& pools : sets)
-          for (const int stages : kStages)
+          for (const int stages : stage_counts(pools, shape))
             for (const int chunks : kChunkCounts)
               if ((stages == 1 || pools.size() == 1) && (chunks == 1 || (stages > 1 && interleaves_)) &&
                   // Where sequences are divided, microbatches are small.
@@ -65,6 +66,16 @@ class GatheringPlans {
     sets.erase(sets.begin());
     if (all.size() > kFewPools) sets.push_back(all);
     return sets;
+  }
+
+  // Few, and those of few pipelines.
+  std::set<int> stage_counts(const std::vector<int>& pools, const ReplicaShape& shape) const {
+    std::set<int> counts(std::begin(kStages), std::end(kStages));
+    if (pools.size() > 1) return counts;
+    const int room = space_.pools[static_cast<size_t>(pools.front())].room_for(shape.gpus());
+    for (const int pipelines : kPipelines)
+      if (room >= pipelines) counts.insert(std::min(room / pipelines, space_.layers()));
+    return counts;
   }
 
   void score(const std::vector<int>& pools, const ReplicaShape& shape, int stages, int chunks, int microbatch,

@@ -32,6 +32,7 @@ constexpr double kIdleSaving = 1.005;  // a plan without it that is no slower th
 constexpr double kIdleGathers = 1.01, kIdleOffload = 1.01;
 // Context parallelism is not offered for shorter sequences, of which it seldom makes a plan faster.
 constexpr int kLeastSplitSequence = 2048;
+constexpr double kUsualEffort = 1;    // PlanOptions::effort
 constexpr double kOffloadEffort = 3;  // of the search with offloading where there is no plan without
 constexpr int kSavingCandidates = 2;  // of a search near known plans
 
@@ -56,7 +57,7 @@ struct Effort {
        .climbs = 60,
        .placed = 40},
       {.gpus = 32,
-       .steps = 7.5e6,
+       .steps = 1.5e7,
        .seeds = {.one_pool = 0.05, .listing = 0.05, .unlike_stages = 0.15, .side_by_side = 0.35},
        .climbing = 0.5,
        .placed = 12},
@@ -70,7 +71,7 @@ struct Effort {
   double split = 0.15;          // and the search for split backwards, from this many plans
   size_t split_from = 128;
   // Parts of it, of the search of savings: near other plans, and for other frameworks.
-  double from_others = 0.1, uniform_saving = 0.5;
+  double from_others = 0.15, uniform_saving = 0.5;
   FewGpusOptions few_split{.sequences = 0.3, .pairs = 0.5};
   size_t listed = 4;                           // templates for a plan to show: some are the same plan
   PlacementOptions placing{.steps = 100'000};  // where that is of many plans
@@ -548,13 +549,40 @@ void search_savings(const PlanningContext& context, const PlanOptions& options, 
   }
 }
 
+// With all searches that follow from its result. Adds the effort to `effort_s`.
+SearchResult search_once(const PlanningContext& context, const PlanOptions& options, Extent extent,
+                         double& effort_s) {
+  NativeSearch first(context, options, extent);
+  SearchResult result = first.run();
+  effort_s += first.effort_s();
+  if (result.status == SearchStatus::found) search_used_nodes(context, options, first.effort_s(), result);
+  search_savings(context, options, first.possible_savings(), result);
+  return result;
+}
+
+// Longer walks end elsewhere, and sometimes at worse plans: the search with the usual effort comes first, so
+// that more effort never makes the result worse.
+void search_more(const PlanningContext& context, PlanOptions options, double effort_s, SearchResult& result) {
+  options.effort -= kUsualEffort;
+  options.effort_limit_s -= effort_s;
+  options.time_limit_s -= result.stats.search_s;
+  if (options.effort <= 0 || options.effort_limit_s <= 0 || options.time_limit_s <= 0) return;
+  SearchResult more = search_once(context, options, Extent::complete, effort_s);
+  result.stats += more.stats;
+  if (more.status != SearchStatus::found) return;
+  result.status = more.status;
+  result.reason.clear();
+  add_candidates(result, std::move(more.candidates), goal_of(context.job), options.top_k);
+}
+
 }  // namespace
 
 SearchResult search(const PlanningContext& context, const PlanOptions& options) {
-  NativeSearch first(context, options, Extent::bounded);
-  SearchResult result = first.run();
-  if (result.status == SearchStatus::found) search_used_nodes(context, options, first.effort_s(), result);
-  search_savings(context, options, first.possible_savings(), result);
+  PlanOptions usual = options;
+  usual.effort = std::min(kUsualEffort, options.effort);
+  double effort_s = 0;
+  SearchResult result = search_once(context, usual, Extent::bounded, effort_s);
+  search_more(context, options, effort_s, result);
   if (result.status == SearchStatus::found) fill_in_predictions(result);
   return result;
 }
