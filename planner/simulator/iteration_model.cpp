@@ -311,31 +311,54 @@ void IterationModel::find_sums(const CompactPlan& plan, const IterationDetails& 
 
 void IterationModel::add_rounds(const CompactPlan& plan, IterationDetails& details) {
   details.round_s.clear();
+  details.tied_s = 0;
   const PlanningContext& context = kinds_.context();
   const FrameworkStyle& style = context.framework;
   const Zero zero = zero_of(plan, kinds_);
   if (zero < Zero::gradients) return;
   const PlanClasses& classes = details.classes;
   const Precision precision = context.precision;
+  const bool one_stage =
+      std::all_of(classes.pipelines.begin(), classes.pipelines.end(),
+                  [&](const PipelineClass& of) { return plan.of(of.pipeline).size() == 1; });
   find_sums(plan, details);
-  const std::vector<std::vector<RoundTimes>> rounds =
+  std::vector<std::vector<RoundTimes>> rounds =
       style.sums == FrameworkStyle::Sums::mesh
           ? mesh_rounds(plan, classes, details.groups, sums_, zero,
                         style.weight_bytes(precision) / style.sync_bytes_at(precision))
-          : ring_rounds(plan, classes, details.groups, ring_times_, zero);
-  const double all = *std::max_element(plan.microbatches.begin(), plan.microbatches.end());
+          : ring_rounds(plan, classes, details.groups, ring_times_, kinds_, zero);
+  const int all = *std::max_element(plan.microbatches.begin(), plan.microbatches.end());
+  const auto add = [&](size_t c, size_t i, const RoundDelays& delays) {
+    details.times[c][i].forward_s += delays.forward_s;
+    details.times[c][i].backward_s += delays.backward_s;
+    details.round_s[c][i] = delays.backward_s;
+  };
+  std::vector<RoundStage> whole;  // pipelines of one stage
   for (size_t c = 0; c < rounds.size(); ++c) {
-    const double own = plan.microbatches[static_cast<size_t>(classes.pipelines[c].pipeline)];
-    details.round_s.emplace_back();
+    const int own = plan.microbatches[static_cast<size_t>(classes.pipelines[c].pipeline)];
+    details.round_s.emplace_back(rounds[c].size());
     for (size_t i = 0; i < rounds[c].size(); ++i) {
-      StageTimes& times = details.times[c][i];
-      const RoundDelays delays =
-          round_delays(rounds[c][i], all / own, times.forward_s, times.backward_s, style);
-      times.forward_s += delays.forward_s;
-      times.backward_s += delays.backward_s;
-      details.round_s.back().push_back(delays.backward_s);
+      const auto& [base, jitter] = details.layer_times[c][i];
+      const CompactStage& of = plan.of(classes.pipelines[c].pipeline)[i];
+      RoundStage stage{std::move(rounds[c][i]), layer_work(of, *base, jitter, kinds_, plan.sequence_parallel),
+                       own};
+      if (style.zero == Zero::none) leave_out_tied(of, kinds_, stage.times);
+      details.tied_s = std::max(details.tied_s, stage.times.tied_s);
+      steps_ += static_cast<int64_t>(stage.layers.size());
+      if (one_stage) {
+        whole.push_back(std::move(stage));
+        continue;
+      }
+      // Alone, with its part in the rounds of the others.
+      for (LayerRound& layer : stage.times.layers)
+        layer = {layer.gather_s * all / own, layer.reduce_s * all / own};
+      stage.times.processor_s *= static_cast<double>(all) / own;
+      add(c, i, round_delays({std::move(stage)}, style).front());
     }
   }
+  if (whole.empty()) return;
+  const std::vector<RoundDelays> delays = round_delays(whole, style);
+  for (size_t c = 0; c < whole.size(); ++c) add(c, 0, delays[c]);
 }
 
 void IterationModel::play_pipelines(const CompactPlan& plan, bool with_events, IterationDetails& details,
@@ -515,7 +538,7 @@ void IterationModel::sum_over_rings(const CompactPlan& plan, IterationDetails& d
     // can be.
     double end_s = start_s + sums[g].reduce_s;
     if (rounds)
-      end_s = start_s + sums[g].last_s;
+      end_s = start_s + sums[g].last_s + (details.groups[g].first_layer == 0 ? details.tied_s : 0);
     else if (style.gradient_sync == FrameworkStyle::Sync::overlapped)
       end_s = std::max(start_s + std::max(sums[g].last_s, sums[g].reduce_s * (1 - style.overlap)),
                        begin_s + sums[g].reduce_s);

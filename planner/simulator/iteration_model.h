@@ -48,6 +48,7 @@ struct IterationDetails {
   // What the rounds of sharded gradients add to a backward, and are done with at its end. [class of
   // pipelines][stage or chunk]; empty without rounds.
   std::vector<std::vector<double>> round_s;
+  double tied_s = 0;  // sums of matrices that layers share, after all rounds
 };
 
 // All inputs of the memory of a stage with one chunk.

@@ -163,4 +163,16 @@ double StageKinds::message_gather_s(int kind, int layer, int microbatch) {
   return ring_pass_s({of.shape.tp, 1, 1, &link(kind, kind, true), nullptr}, bytes);
 }
 
+double StageKinds::token_sum_s(int kind, int layer) {
+  const StageKind& of = (*this)[kind];
+  const std::vector<LayerSizes>* alone = context_.profiles.sizes.find({});
+  if (of.shape.tp < 2 || alone == nullptr) return 0;
+  const auto at = static_cast<size_t>(layer);
+  const int64_t part = (*of.sizes)[at].parameters, all = (*alone)[at].parameters;
+  const double replicated = static_cast<double>(of.shape.tp * part - all) / (of.shape.tp - 1);
+  if (replicated <= 0) return 0;
+  const double bytes = replicated * context_.framework.sync_bytes_at(context_.precision);
+  return 2 * ring_pass_s({of.shape.tp, 1, 1, &link(kind, kind, true), nullptr}, bytes);
+}
+
 }  // namespace sailor::native

@@ -95,6 +95,8 @@ class StageKinds {
   const LinkCurve& link(int from, int to, bool same_node);
   // An all-gather inside a TP group of what passes the boundary before `layer`.
   double message_gather_s(int kind, int layer, int microbatch);
+  // A sum over a TP group of the gradients of a layer's parameters that all of its ranks have.
+  double token_sum_s(int kind, int layer);
   // The expenses of a GB from the zone of one kind to that of the other.
   const PerExpense<double>& traffic_per_gb(int from, int to) const {
     return pairs_[static_cast<size_t>(from)][static_cast<size_t>(to)].traffic_per_gb;
