@@ -342,7 +342,7 @@ void IterationModel::add_rounds(const CompactPlan& plan, IterationDetails& detai
       const CompactStage& of = plan.of(classes.pipelines[c].pipeline)[i];
       RoundStage stage{std::move(rounds[c][i]), layer_work(of, *base, jitter, kinds_, plan.sequence_parallel),
                        own};
-      if (style.zero == Zero::none) leave_out_tied(of, kinds_, stage.times);
+      leave_out_tied(of, kinds_, stage.times);
       details.tied_s = std::max(details.tied_s, stage.times.tied_s);
       steps_ += static_cast<int64_t>(stage.layers.size());
       if (one_stage) {

@@ -153,7 +153,7 @@ class IterationModel {
   std::vector<TimelineFloor> floors_;  // by class of pipelines
   // Of stages with one chunk; of groups with several.
   RecentValues<int64_t> missing_of_stage_, missing_of_group_;
-  std::vector<ChunkMemoryInput> chunks_;  // memory for one
+  std::vector<ChunkMemoryInput> chunks_;  // of the newest rank: its memory is reused
   std::vector<char> is_paid_;             // by node; all false between plans
   int64_t steps_ = 0;
 };

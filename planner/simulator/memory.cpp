@@ -104,7 +104,7 @@ Held held_by(const RankMemoryInput& input) {
       held.frozen += count * (layer.frozen_parameters - (input.both_ends ? layer.tied_frozen_parameters : 0));
       held.largest_layer = std::max(held.largest_layer, layer.parameters);
       held.tied = std::max(held.tied, tied);
-      for (int i = 0; i < std::min(count, 3); ++i) {  // more change nothing
+      for (int i = 0; i < std::min(count, 2); ++i) {  // more change nothing
         gradients.add(layer.parameters - tied);
         weights.add(layer.parameters - tied + layer.frozen_parameters);
       }

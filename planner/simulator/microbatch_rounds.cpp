@@ -17,12 +17,17 @@ double reduced_s(const RoundTimes& times) {
   return sum_s;
 }
 
+// Other frameworks that share gradients do so for every plan.
+bool is_ours(const FrameworkStyle& style) {
+  return style.zero == Zero::none;
+}
+
 // The rounds of our trainer. Exchanges begin when all stages that compute the microbatch are there; those
 // without a microbatch in the round take part before that.
 class Lockstep {
  public:
   explicit Lockstep(const std::vector<RoundStage>& stages)
-      : stages_(stages), layers_(stages.front().layers.size()), there_s_(layers_), of_(stages.size()) {
+      : stages_(stages), layers_(stages.front().layers.size()), there_s_(layers_), progress_(stages.size()) {
     int64_t most = 1, least = stages.front().microbatches;
     for (const RoundStage& stage : stages) {
       most = std::max<int64_t>(most, stage.microbatches);
@@ -30,7 +35,7 @@ class Lockstep {
     }
     rounds_ = std::min(most, std::max(kRounds, kLeastMicrobatches * most / least));
     for (size_t s = 0; s < stages.size(); ++s)
-      of_[s].microbatches = std::max<int64_t>(1, (stages[s].microbatches * rounds_ + most / 2) / most);
+      progress_[s].microbatches = std::max<int64_t>(1, (stages[s].microbatches * rounds_ + most / 2) / most);
     for (size_t l = 0; l < layers_; ++l) {
       LayerRound slowest;
       for (const RoundStage& stage : stages) {
@@ -45,13 +50,13 @@ class Lockstep {
   std::vector<RoundDelays> delays(double least) {
     for (int64_t round = 0; round < rounds_; ++round) {
       active_.clear();
-      for (size_t s = 0; s < of_.size(); ++s)
-        if ((round + 1) * of_[s].microbatches / rounds_ > round * of_[s].microbatches / rounds_)
+      for (size_t s = 0; s < progress_.size(); ++s)
+        if ((round + 1) * progress_[s].microbatches / rounds_ > round * progress_[s].microbatches / rounds_)
           active_.push_back(s);
       if (!active_.empty()) pass(round == 0);
     }
     std::vector<RoundDelays> out;
-    for (const Stage& stage : of_) {
+    for (const Stage& stage : progress_) {
       const auto microbatches = static_cast<double>(stage.microbatches);
       const auto mean = [&](double waited_s, double exchanged_s) {
         return std::max(waited_s, least * exchanged_s) / microbatches;
@@ -80,15 +85,15 @@ class Lockstep {
     for (size_t l = 0; l < layers_; ++l) {
       wait_for(l, &Stage::forward);
       if (l + 1 < layers_ && (l > 0 || first)) gather(l + 1, &Stage::forward);
-      for (const size_t s : active_) of_[s].now_s += stages_[s].layers[l].forward_s;
+      for (const size_t s : active_) progress_[s].now_s += stages_[s].layers[l].forward_s;
     }
     for (size_t l = layers_; l-- > 0;) {
       wait_for(l, &Stage::backward);
       if (l > 0 && l + 1 < layers_) gather(l - 1, &Stage::backward);
       for (const size_t s : active_) {
         const LayerWork& work = stages_[s].layers[l];
-        of_[s].now_s += work.backward_s;
-        wait(of_[s], std::max(of_[s].now_s, summed_s_) + work.token_sum_s, of_[s].backward);
+        progress_[s].now_s += work.backward_s;
+        wait(progress_[s], std::max(progress_[s].now_s, summed_s_) + work.token_sum_s, progress_[s].backward);
       }
       summed_s_ = exchange(exchanges_[l].reduce_s, &Stage::backward);
     }
@@ -100,7 +105,7 @@ class Lockstep {
   }
 
   void wait_for(size_t layer, Sum Stage::*pass) {
-    for (const size_t s : active_) wait(of_[s], there_s_[layer], of_[s].*pass);
+    for (const size_t s : active_) wait(progress_[s], there_s_[layer], progress_[s].*pass);
   }
 
   static void wait(Stage& stage, double until_s, Sum& sum) {
@@ -111,8 +116,8 @@ class Lockstep {
   // Returns when it ends.
   double exchange(double exchange_s, Sum Stage::*pass) {
     for (const size_t s : active_) {
-      end_s_ = std::max(end_s_, of_[s].now_s);
-      (of_[s].*pass).exchanged_s += exchange_s;
+      end_s_ = std::max(end_s_, progress_[s].now_s);
+      (progress_[s].*pass).exchanged_s += exchange_s;
     }
     return end_s_ += exchange_s;
   }
@@ -123,7 +128,7 @@ class Lockstep {
   int64_t rounds_ = 1;
   std::vector<size_t> active_;   // stages with a microbatch in this round
   std::vector<double> there_s_;  // when the newest gather of a layer ends
-  std::vector<Stage> of_;
+  std::vector<Stage> progress_;
   double end_s_ = 0;     // of the newest exchange
   double summed_s_ = 0;  // of the newest reduction
 };
@@ -215,6 +220,7 @@ std::vector<LayerWork> layer_work(const CompactStage& stage, const KindTimes& ti
 }
 
 void leave_out_tied(const CompactStage& stage, const StageKinds& kinds, RoundTimes& times) {
+  if (!is_ours(kinds.context().framework)) return;
   const std::vector<LayerSizes>& sizes = *kinds[stage.kind].sizes;
   const auto tied = static_cast<double>(sizes.back().tied_parameters);
   const auto leave_out = [&](LayerRound& round, const LayerSizes& layer) {
@@ -231,7 +237,7 @@ std::vector<RoundDelays> round_delays(const std::vector<RoundStage>& stages, con
   const bool overlapped = style.gradient_sync == FrameworkStyle::Sync::overlapped;
   // Over a mesh the processors' part is known, and nothing else is in the way.
   const double least = style.sums == FrameworkStyle::Sums::mesh ? 0 : 1 - style.overlap;
-  const bool lockstep = overlapped && style.zero == Zero::none;
+  const bool lockstep = overlapped && is_ours(style);
   std::vector<RoundDelays> out(stages.size());
   if (lockstep) out = Lockstep(stages).delays(least);
   double most = 1;

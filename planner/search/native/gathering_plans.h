@@ -8,7 +8,7 @@
 
 namespace sailor::native {
 
-// Of one pool with few stages, and of several pools with one stage: on all of their GPUs.
+// Of one pool with few stages or in few pipelines, and of several pools with one stage: on all of their GPUs.
 void score_gathering_plans(Scorer& scorer, const PlanFeatures& offered);
 
 }  // namespace sailor::native

@@ -561,7 +561,7 @@ SearchResult search_once(const PlanningContext& context, const PlanOptions& opti
 }
 
 // Longer walks end elsewhere, and sometimes at worse plans: the search with the usual effort comes first, so
-// that more effort never makes the result worse.
+// that the result is never worse than its.
 void search_more(const PlanningContext& context, PlanOptions options, double effort_s, SearchResult& result) {
   options.effort -= kUsualEffort;
   options.effort_limit_s -= effort_s;
