@@ -48,8 +48,9 @@ std::optional<double> RunSummary::prediction_error_pct() const {
 std::string summary_text(const RunSummary& s) {
   std::string text = fmt::format("{}: {} steps in {:.1f} s", s.status, s.steps, s.training_s);
   if (s.first_loss && s.last_loss)
-    text += fmt::format(", loss {:.4f} -> {:.4f} (unigram entropy of the data: {:.4f})", *s.first_loss,
-                        *s.last_loss, s.unigram_entropy);
+    text += fmt::format(", loss {:.4f} -> {:.4f}", *s.first_loss, *s.last_loss);
+  if (s.first_loss && s.last_loss && s.unigram_entropy > 0)
+    text += fmt::format(" (unigram entropy of the data: {:.4f})", s.unigram_entropy);
   if (!s.validation.empty()) text += ", validation loss " + validation_text(s.validation);
   text += '\n';
   if (!s.moved.empty()) text += s.moved + '\n';

@@ -210,7 +210,7 @@ std::string result_json(const PlanningContext& context, const SearchResult& resu
                           {"tokens_per_s", tokens * p.iterations_per_s()},
                           {"bottleneck", shares.bottleneck()},
                           {"shares", shares_json(shares)}});
-    if (context.job.elastic.enabled)
+    if (context.job.changes_in_place())
       candidates.back()["restart_on_change"] = restarts_on_change(context, result, candidate);
     if (result.cost_model == CostModel::native)
       candidates.back()["bill"] = bill_json(bill_of(context, candidate.plan));

@@ -232,7 +232,7 @@ std::string explanation_json(const PlanningContext& context, const SearchResult&
   const StagePrediction& stage = chosen.prediction.stages.at(tightest.index);
   out["chosen"] = plan_and_prediction(chosen);
   out["chosen"]["given"] = explanation->given;
-  if (context.job.elastic.enabled)
+  if (context.job.changes_in_place())
     out["chosen"]["restart_on_change"] =
         restarts_on_change(context.job, chosen.prediction, context.framework) != nullptr;
   out["chosen"]["tokens_per_s"] = context.job.tokens_per_iteration() * chosen.prediction.iterations_per_s();

@@ -35,7 +35,7 @@ SearchResult search(const PlanningContext& context, const PlanOptions& options) 
   if (context.framework.uniform_plans && options.cost_model != CostModel::native)
     throw InputError(fmt::format("the {} cost model plans for Sailor's own trainer only, not for {}",
                                  to_string(options.cost_model), context.framework.name));
-  if (!context.job.elastic.enabled) return search_once(context, options);
+  if (!context.job.changes_in_place()) return search_once(context, options);
   // Chunks of a group of GPUs cannot be taken up one by one elsewhere. A change cannot offload what the job
   // has no memory for on its nodes.
   PlanOptions lasting = options;

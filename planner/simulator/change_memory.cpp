@@ -27,7 +27,7 @@ int64_t change_bytes(const MemoryBreakdown& before, const MemoryBreakdown& after
 
 const StagePrediction* restarts_on_change(const JobSpec& job, const Prediction& prediction,
                                           const FrameworkStyle& style) {
-  if (!job.elastic.enabled) return nullptr;
+  if (!job.changes_in_place()) return nullptr;
   const auto stage =
       std::find_if(prediction.stages.begin(), prediction.stages.end(), [&](const StagePrediction& one) {
         return change_bytes(one.memory, one.memory, style) > one.capacity_bytes;

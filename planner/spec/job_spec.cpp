@@ -454,7 +454,7 @@ void refuse_for_other_trainers(const JobSpec& job) {
   if (job.trainer.own()) return;
   for (const char* key :
        {"training.lora", "training.task", "training.optimizer.groups", "training.z_loss", "training.on_spike",
-        "training.ema", "training.replicas", "data", "checkpoint", "elastic", "metrics"})
+        "training.ema", "training.replicas", "data", "checkpoint", "metrics"})
     if (job.lines.contains(key))
       throw InputError(job.where(key),
                        fmt::format("{0}: is for Sailor's own trainer; remove it: {1} programs "

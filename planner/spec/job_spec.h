@@ -231,6 +231,8 @@ struct JobSpec {
   TrainerSpec trainer;
 
   double tokens_per_iteration() const { return static_cast<double>(training.global_batch) * model.sequence; }
+  // The job's processes outlive changes of plan, and hand over their states.
+  bool changes_in_place() const { return elastic.enabled && trainer.own(); }
   // Expenses that concern the user: cost, and those that are minimized or limited.
   std::vector<Expense> expenses() const;
   // Place of a dotted key (such as `resources.max_gpus.NAME`, `resources.zones[0]`) in the file; the file

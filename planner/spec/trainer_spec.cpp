@@ -1,12 +1,14 @@
 #include "planner/spec/trainer_spec.h"
 
+#include <array>
+
 #include "planner/spec/text.h"
 #include "planner/spec/trainer_kinds.h"  // made by CMake from etc/frameworks
 
 namespace sailor {
 
 TrainerSpec read_trainer(const Field& field) {
-  MapField map(field, {"kind", "framework", "command"});
+  MapField map(field, {"kind", "framework", "command", "signal", "grace", "restarts"});
   TrainerSpec trainer;
   const Field kind = map.required("kind");
   trainer.kind = kind.name();
@@ -21,6 +23,14 @@ TrainerSpec read_trainer(const Field& field) {
   if (!command.is_sequence()) command.fail_type("a list of the program and its arguments");
   for (const Field& word : command.items()) trainer.command.push_back(word.text_or_empty());
   if (trainer.command.empty() || trainer.command.front().empty()) command.fail("names no program");
+  if (auto signal = map.optional("signal"))
+    trainer.signal =
+        std::array{SIGTERM, SIGINT, SIGUSR1, SIGUSR2}[signal->choice({"TERM", "INT", "USR1", "USR2"})];
+  if (auto grace = map.optional("grace")) {
+    trainer.grace_s = grace->duration_s();
+    if (trainer.grace_s < 1 || trainer.grace_s > 3600) grace->fail("must be between 1s and 1h");
+  }
+  if (auto restarts = map.optional("restarts")) trainer.restarts = restarts->integer<int>(0, 1000);
   return trainer;
 }
 

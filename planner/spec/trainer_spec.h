@@ -6,8 +6,10 @@
 //       kind: torchrun                    # a framework that is built in, or any name with `framework`
 //       framework: my-framework.yaml      # its description (framework_style.h), relative to the job spec
 //       command: [python, train.py]
+//       signal: TERM, grace: 30s, restarts: 3   # of elastic jobs
 #pragma once
 
+#include <csignal>
 #include <map>
 #include <string>
 #include <vector>
@@ -20,12 +22,16 @@ struct TrainerSpec {
   std::string kind;                  // empty = Sailor's own trainer
   std::string framework;             // file that describes it; empty = the built-in description of the kind
   std::vector<std::string> command;  // program and arguments of every rank
+  // Of an elastic job: before a change ranks get this signal, and may run for so long until they are killed.
+  int signal = SIGTERM;
+  double grace_s = 30;
+  int restarts = 3;  // in a row, of a program that fails although no node is lost
 
   bool own() const { return kind.empty(); }
   bool operator==(const TrainerSpec&) const = default;
 };
 
-// Throws InputError: an unknown kind without a description, an empty command.
+// Throws InputError: an unknown kind without a description, an empty command, a value out of range.
 TrainerSpec read_trainer(const Field& field);
 
 // The descriptions of frameworks that are built in: text of etc/frameworks/KIND.yaml by kind.

@@ -44,6 +44,7 @@ fi
 cp -r "$root/tests/golden/fixtures" "$scratch/site-files"
 cd "$scratch/site-files"
 SAILOR_PROGRAM=$bin/sailor SAILOR_CONFIG=sailor.yaml SAILOR_SOURCE_DIR=$root "$python" -W error "$here/test_sailor.py"
+"$python" -W error "$here/test_sailor_steps.py"
 # Somewhere else: with the installed catalog alone.
 mkdir "$scratch/notebook"
 cd "$scratch/notebook"

@@ -9,6 +9,8 @@
 #include "planner/plan/node_groups.h"
 #include "planner/plan/plan_json.h"
 #include "planner/plan/rank_layout.h"
+#include "planner/process/program_path.h"
+#include "planner/process/subprocess.h"
 #include "planner/scheduler/scheduler.h"
 #include "planner/spec/framework_style.h"
 #include "planner/spec/job_spec.h"
@@ -29,15 +31,32 @@ struct Arguments {
   std::vector<std::string> command;
 };
 
+// As the job was submitted; nothing if the file is not seen from here, or the job is for Sailor's own
+// trainer.
+std::optional<JobSpec> job_of_program(const Scheduler& scheduler) {
+  const std::string file = scheduler.carried_value("SAILOR_JOB").value_or("");
+  if (file.empty() || !fs::exists(file)) return std::nullopt;
+  JobSpec job = load_job_spec(file);
+  return job.trainer.own() ? std::nullopt : std::optional(std::move(job));
+}
+
 // As asked for, else as the job spec's framework has it.
-FrameworkStyle::RankOrder order_of(const Arguments& arguments, const Scheduler& scheduler) {
+FrameworkStyle::RankOrder order_of(const Arguments& arguments, const std::optional<JobSpec>& job) {
   if (!arguments.order.empty())
     return arguments.order == FrameworkStyle::kRankOrders[1] ? FrameworkStyle::RankOrder::stages
                                                              : FrameworkStyle::RankOrder::pipelines;
-  const std::string file = scheduler.carried_value("SAILOR_JOB").value_or("");
-  if (file.empty() || !fs::exists(file)) return FrameworkStyle::RankOrder::pipelines;
-  const JobSpec job = load_job_spec(file);
-  return job.trainer.own() ? FrameworkStyle::RankOrder::pipelines : framework_of_trainer(job).rank_order;
+  return job ? framework_of_trainer(*job).rank_order : FrameworkStyle::RankOrder::pipelines;
+}
+
+// The controller of an elastic job starts the ranks, now and again.
+[[noreturn]] void become_controller(const Arguments& arguments, const JobSpec& job) {
+  if (!arguments.order.empty() || arguments.port > 0)
+    throw InputError("--rank-order, --master-port: an elastic job chooses them; remove them");
+  std::vector<std::string> command = {program_path("sailor-run")};
+  if (!arguments.plan_file.empty()) command.insert(command.end(), {"--plan", arguments.plan_file});
+  command.push_back(job.file);
+  command.insert(command.end(), arguments.command.begin(), arguments.command.end());
+  become_program(command);
 }
 
 Plan plan_of_job(const Arguments& arguments, const Scheduler& scheduler) {
@@ -63,11 +82,13 @@ int local_task(const Scheduler& scheduler) {
 }
 
 int launch(const Arguments& arguments, Scheduler& scheduler) {
+  const std::optional<JobSpec> job = job_of_program(scheduler);
+  if (job && job->elastic.enabled && !arguments.task) become_controller(arguments, *job);
   Plan plan = plan_of_job(arguments, scheduler);
   for (const std::string& node : RankLayout(plan).nodes())
     if (node.empty())
       throw InputError("stages are not placed on nodes: use a plan that the Slurm plugin made");
-  ProgramLaunch request{plan, order_of(arguments, scheduler), arguments.command, {}, "", arguments.port};
+  ProgramLaunch request{plan, order_of(arguments, job), arguments.command, {}, "", arguments.port};
   request.allocation.job_id = own_job_id(scheduler);
   if (arguments.task) {
     request.plan_file = arguments.plan_file;

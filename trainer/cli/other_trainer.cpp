@@ -11,6 +11,8 @@
 #include "planner/report/megatron_flags.h"
 #include "planner/spec/framework_style.h"
 #include "planner/spec/text_file.h"
+#include "trainer/elastic/program_controller.h"
+#include "trainer/elastic/program_record.h"
 #include "trainer/launch/programs.h"
 
 namespace sailor {
@@ -37,14 +39,14 @@ std::vector<std::string> flags_of(const JobSpec& job, const Plan& plan, const Fr
 }
 
 // The job's command. A word `{flags}` becomes the flags by which its framework takes the plan.
-std::vector<std::string> command_of(const JobSpec& job, const Plan& plan) {
+std::vector<std::string> command_of(const JobSpec& job, const FrameworkStyle& framework, const Plan& plan) {
   std::vector<std::string> command;
   for (const std::string& word : job.trainer.command) {
     if (word != kFlags) {
       command.push_back(word);
       continue;
     }
-    const std::vector<std::string> flags = flags_of(job, plan, framework_of_trainer(job));
+    const std::vector<std::string> flags = flags_of(job, plan, framework);
     command.insert(command.end(), flags.begin(), flags.end());
   }
   return command;
@@ -52,20 +54,40 @@ std::vector<std::string> command_of(const JobSpec& job, const Plan& plan) {
 
 }  // namespace
 
-int run_other_trainer(const JobSpec& job, const Plan& plan, const std::string& run_directory,
-                      const PlanningFiles& planning, Scheduler& scheduler, const Allocation& allocation) {
+int run_other_trainer(const JobSpec& job, const std::string& job_text, const Plan& plan,
+                      const ControllerOptions& options, Scheduler& scheduler) {
   namespace fs = std::filesystem;
   const FrameworkStyle framework = framework_of_trainer(job);
-  const std::vector<std::string> command = command_of(job, plan);
-  fs::create_directories(run_directory);
-  const std::string plan_file = fs::absolute(run_directory) / "plan.json";
+  const std::vector<std::string> command = command_of(job, framework, plan);
+  fs::create_directories(options.run_directory);
+  if (options.elastic)
+    return run_elastic_programs(
+        {job, job_text, plan, framework,
+         [&job, framework](const Plan& next) { return command_of(job, framework, next); }},
+        options, scheduler, std::cout);
+  const std::string plan_file = fs::absolute(options.run_directory) / "plan.json";
   write_file_atomically(plan_file, to_json(plan));
-  if (!planning.empty()) write_planning(run_directory, planning);
+  if (!options.planning.empty()) write_planning(options.run_directory, options.planning);
   std::cout << fmt::format("sailor: starting {} ranks of {} on {} nodes, plan in {}\n", num_ranks(plan),
                            command.front(), RankLayout(plan).nodes().size(), plan_file)
             << std::flush;
-  const int code =
-      launch_programs(scheduler, {plan, framework.rank_order, command, allocation, plan_file, 0});
+  const RunDirectory directory(options.run_directory);
+  directory.write_document("job.yaml", job_text);
+  ProgramRecord record(job, plan, framework, directory, options);
+  const int code = launch_programs(scheduler,
+                                   {.plan = plan,
+                                    .order = framework.rank_order,
+                                    .command = command,
+                                    .allocation = options.allocation,
+                                    .plan_file = plan_file,
+                                    .steps_directory = record.steps_directory()},
+                                   [&record] { record.look(); });
+  RunSummary summary;
+  summary.job_id = options.allocation.job_id;
+  summary.status = code == 0 ? "finished" : "failed";
+  if (code != 0) summary.error = fmt::format("a rank failed, exit code {}", code);
+  summary.moved = options.moved;
+  std::cout << record.conclude(summary);
   std::cout << (code == 0 ? "sailor: all ranks have ended\n"
                           : fmt::format("sailor: a rank failed, exit code {}\n", code))
             << std::flush;

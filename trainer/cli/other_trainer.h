@@ -4,17 +4,18 @@
 
 #include <string>
 
-#include "planner/inputs/planning_record.h"
 #include "planner/plan/plan.h"
 #include "planner/scheduler/scheduler.h"
 #include "planner/spec/job_spec.h"
+#include "trainer/elastic/controller.h"
 
 namespace sailor {
 
-// Writes the plan and the planner's inputs into the run directory, and runs the program to its end. Returns
-// its exit code. Throws InputError if the command asks for flags that its framework does not have, or with
-// which it cannot run the plan.
-int run_other_trainer(const JobSpec& job, const Plan& plan, const std::string& run_directory,
-                      const PlanningFiles& planning, Scheduler& scheduler, const Allocation& allocation);
+// Runs the program to its end, in the run directory of the options, which gets the plan and the planner's
+// inputs. An elastic job goes on after changes of plan (program_controller.h). Returns the exit code. Throws
+// InputError if the command asks for flags that its framework does not have, or with which it cannot run the
+// plan.
+int run_other_trainer(const JobSpec& job, const std::string& job_text, const Plan& plan,
+                      const ControllerOptions& options, Scheduler& scheduler);
 
 }  // namespace sailor

@@ -45,6 +45,7 @@ struct Arguments {
   std::optional<double> lease_s;
   int64_t trace_step = 0;
   bool fresh = false;
+  std::vector<std::string> command;
 };
 
 // What the submission sent along with the job.
@@ -172,18 +173,30 @@ void restart_anywhere(Scheduler& scheduler) {
   become_program(command);
 }
 
+// What the site says of the job.
+void take_site(ControllerOptions& options, const JobSpec& job, const Plan& plan) {
+  options.elastic = job.elastic.enabled;
+  options.grow_every_s = options.elastic ? job.elastic.grow_every_s : 0;
+  if (!fs::exists(site_config_path())) return;  // nothing is emulated
+  const SiteConfig site = load_site_config(site_config_path());
+  if (!site.jobs_may_grow) options.grow_every_s = 0;
+  options.yields = site.jobs_yield || job.elastic.yield;
+  options.grow_partition = site.grow_partition;
+  options.grow_qos = site.grow_qos;
+  options.replanning.time.limit_s = site.elastic_time_limit_s;
+  options.catalog = site.catalog;
+  options.profiles = site.profiles;
+  const Catalog catalog = load_catalog(site.catalog);
+  options.emulated = is_emulated(plan, catalog);
+  options.peak_flops = peak_flops(plan, catalog, precision_of(plan, job));
+}
+
 // A job of another trainer.
-int run_program_of(const JobSpec& job, const StartPlan& start, const Arguments& arguments,
-                   const Allocation& allocation, Scheduler& scheduler) {
+int run_program_of(const JobSpec& job, const std::string& job_text, const Plan& plan,
+                   const Arguments& arguments, const ControllerOptions& options, Scheduler& scheduler) {
   if (arguments.local) throw InputError("--local: is for jobs of Sailor's own trainer");
-  PlanningFiles planning;
-  if (arguments.plan_file.empty()) planning = take_carried_planning(scheduler);
-  start.place(planning);
-  if (!start.text.empty()) std::cout << "sailor: " << start.text << std::endl;
-  const int code = run_other_trainer(
-      job, start.plan,
-      arguments.directory.empty() ? default_directory(arguments, scheduler) : arguments.directory, planning,
-      scheduler, allocation);
+  if (!options.moved.empty()) std::cout << "sailor: " << options.moved << std::endl;
+  const int code = run_other_trainer(job, job_text, plan, options, scheduler);
   if (code != kDone) restart_anywhere(scheduler);
   return code;
 }
@@ -195,7 +208,11 @@ int run(const Arguments& arguments, Scheduler& scheduler) {
   const std::string submitted_file = is_copy ? submitted(scheduler, "SAILOR_JOB") : "";
   const std::string job_file = fs::absolute(submitted_file.empty() ? arguments.job_file : submitted_file);
   const std::string job_text = read_text_file(arguments.job_file);
-  const JobSpec job = parse_job_spec(job_text, job_file);
+  JobSpec job = parse_job_spec(job_text, job_file);
+  if (!arguments.command.empty()) {
+    if (job.trainer.own()) throw InputError("COMMAND: is for jobs with `trainer`, which this one has not");
+    job.trainer.command = arguments.command;
+  }
   if (std::string config = submitted(scheduler, "SAILOR_CONFIG"); !config.empty())
     setenv("SAILOR_CONFIG", config.c_str(), 1);  // a user's own does not replace one with a policy
   const SubmittedLimits limits = submitted_limits(job, scheduler);
@@ -205,12 +222,27 @@ int run(const Arguments& arguments, Scheduler& scheduler) {
   const StartPlan start = find_plan(job, arguments, scheduler, options.allocation, options.replanning);
   const Plan& plan = start.plan;
   check(job, plan, arguments, options.allocation);
-  if (!job.trainer.own()) return run_program_of(job, start, arguments, options.allocation, scheduler);
+  options.local = arguments.local;
+  options.job_directory = fs::path(job_file).parent_path();
+  options.run_directory =
+      arguments.directory.empty() ? default_directory(arguments, scheduler) : arguments.directory;
+  if (job.trainer.own() || job.elastic.enabled) take_site(options, job, plan);
+  constexpr double kLease_s = 15;  // of a job that nothing but its end can come of
+  options.lease_s = arguments.lease_s.value_or(job.elastic.enabled ? job.elastic.lease_s : kLease_s);
+  options.nodes_s = job.elastic.wait_s;
+  options.node_limits = limits.node_limits;
+  options.most_nodes = limits.most_nodes;
+  if (arguments.plan_file.empty()) options.planning = take_carried_planning(scheduler);
+  start.place(options.planning);
+  options.moved = start.text;
+  if (!job.trainer.own()) {
+    options.run_directory = fs::absolute(options.run_directory);  // for programs that change theirs
+    return run_program_of(job, job_text, plan, arguments, options, scheduler);
+  }
   // A missing or broken file is told now, not by every rank.
   const TokenData data = TokenData::open(job);
   for (const ValidationSet& set : job.data.validation) TokenData::open_validation(job, set);
-  const std::string run_directory =
-      arguments.directory.empty() ? default_directory(arguments, scheduler) : arguments.directory;
+  const std::string& run_directory = options.run_directory;
   begin_anew(job, arguments, scheduler, run_directory);
   const int64_t saved = steps_in_checkpoints(job);
   // A start that was lost in its last moments completes its summary.
@@ -228,9 +260,6 @@ int run(const Arguments& arguments, Scheduler& scheduler) {
     options.saved_steps = [job] { return steps_in_checkpoints(job); };
     options.checkpoint_bytes = checkpoint_bytes(job);
   }
-  options.local = arguments.local;
-  options.job_directory = fs::path(job_file).parent_path();
-  options.run_directory = run_directory;
   link_to_run(arguments, scheduler, run_directory);
   options.data = data.describe();
   options.unigram_entropy = data.unigram_entropy();
@@ -240,29 +269,6 @@ int run(const Arguments& arguments, Scheduler& scheduler) {
   if (options.trace_step > job.training.steps)
     throw InputError(fmt::format("--trace-step: step {} is beyond the last step, {}", options.trace_step,
                                  job.training.steps));
-  options.elastic = job.elastic.enabled;
-  options.grow_every_s = options.elastic ? job.elastic.grow_every_s : 0;
-  if (fs::exists(site_config_path())) {  // without a site config nothing is emulated
-    const SiteConfig site = load_site_config(site_config_path());
-    if (!site.jobs_may_grow) options.grow_every_s = 0;
-    options.yields = site.jobs_yield || job.elastic.yield;
-    options.grow_partition = site.grow_partition;
-    options.grow_qos = site.grow_qos;
-    options.replanning.time.limit_s = site.elastic_time_limit_s;
-    options.catalog = site.catalog;
-    options.profiles = site.profiles;
-    const Catalog catalog = load_catalog(site.catalog);
-    options.emulated = is_emulated(plan, catalog);
-    options.peak_flops = peak_flops(plan, catalog, precision_of(plan, job));
-  }
-  constexpr double kLease_s = 15;  // of a job that nothing but its end can come of
-  options.lease_s = arguments.lease_s.value_or(job.elastic.enabled ? job.elastic.lease_s : kLease_s);
-  options.nodes_s = job.elastic.wait_s;
-  options.node_limits = limits.node_limits;
-  options.most_nodes = limits.most_nodes;
-  if (arguments.plan_file.empty()) options.planning = take_carried_planning(scheduler);
-  start.place(options.planning);
-  options.moved = start.text;
   if (!start.text.empty()) std::cout << "sailor: " << start.text << std::endl;
   const int code = run_controller(job, job_text, plan, options, scheduler, std::cout);
   if (code != kDone) restart_anywhere(scheduler);
@@ -278,6 +284,8 @@ int main(int argc, char** argv) {
   CLI::App app{"Trains a job, as its controller: inside a Slurm allocation, or on this machine",
                "sailor run"};
   app.add_option("JOB", arguments.job_file, "job spec (YAML)")->required();
+  app.add_option("COMMAND", arguments.command, "program and arguments instead of trainer.command");
+  app.positionals_at_end();
   app.add_option("--plan", arguments.plan_file, "use this plan instead of the job's own");
   app.add_option("--directory", arguments.directory,
                  "run directory for metrics, logs and the summary (default: sailor-JOBID)");

@@ -162,6 +162,27 @@ Json encode(const StartProcess& m) {
   return {{"type", "start_process"}, {"node", m.node}, {"place", m.place}, {"gpu", m.gpu}};
 }
 
+Json encode(const StartPrograms& m) {
+  return {{"type", "start_programs"},
+          {"node", m.node},
+          {"generation", m.generation},
+          {"command", m.command},
+          {"environment", m.environment}};
+}
+
+Json encode(const SignalPrograms& m) {
+  Json json = {
+      {"type", "signal_programs"}, {"node", m.node}, {"generation", m.generation}, {"signal", m.signal}};
+  put_optional(json, "kill_after_s", m.kill_after_s);
+  return json;
+}
+
+Json encode(const ProgramsReport& m) {
+  Json json = {{"type", "programs"}, {"node", m.node}, {"generation", m.generation}};
+  put_optional(json, "exit_code", m.exit_code);
+  return json;
+}
+
 Json encode(const Stop& m) {
   return {{"type", "stop"}, {"exit_code", m.exit_code}, {"text", m.text}};
 }
@@ -251,6 +272,12 @@ Started decode_started(const Json& j) {
           .device_contexts = j.at("device_contexts")};
 }
 
+ProgramsReport decode_programs(const Json& j) {
+  ProgramsReport report{.node = j.at("node"), .generation = j.at("generation")};
+  if (j.contains("exit_code")) report.exit_code = j.at("exit_code").get<int>();
+  return report;
+}
+
 ControlMessage decode(const Json& j) {
   const std::string type = j.at("type");
   if (type == "hello") return decode_hello(j);
@@ -279,6 +306,17 @@ ControlMessage decode(const Json& j) {
   if (type == "end_process") return EndProcess{.node = j.at("node"), .pid = j.at("pid")};
   if (type == "start_process")
     return StartProcess{.node = j.at("node"), .place = j.at("place"), .gpu = j.at("gpu")};
+  if (type == "start_programs")
+    return StartPrograms{.node = j.at("node"),
+                         .generation = j.at("generation"),
+                         .command = j.at("command"),
+                         .environment = j.at("environment")};
+  if (type == "signal_programs")
+    return SignalPrograms{.node = j.at("node"),
+                          .generation = j.at("generation"),
+                          .signal = j.at("signal"),
+                          .kill_after_s = take_optional(j, "kill_after_s")};
+  if (type == "programs") return decode_programs(j);
   if (type == "stop") return Stop{.exit_code = j.at("exit_code"), .text = j.at("text")};
   throw std::runtime_error(fmt::format("unknown type \"{}\"", type));
 }

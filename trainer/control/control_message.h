@@ -192,15 +192,38 @@ struct StartProcess {
   int gpu = -1;
 };
 
+// Controller -> agent: start the ranks of another trainer's program on its node (trainer/launch/programs.h).
+struct StartPrograms {
+  std::string node{};
+  int generation = 0;
+  std::vector<std::string> command{};
+  std::map<std::string, std::string> environment{};
+};
+
+// Controller -> agent: send a signal to these ranks.
+struct SignalPrograms {
+  std::string node{};
+  int generation = 0;
+  int signal = 0;
+  std::optional<double> kill_after_s{};  // the time until those that still run are killed
+};
+
+// Agent -> controller: these ranks have been started, or all of them have ended.
+struct ProgramsReport {
+  std::string node{};
+  int generation = 0;
+  std::optional<int> exit_code{};  // of those that have ended: of the first rank that failed, else 0
+};
+
 // Controller -> all: end now with this exit code.
 struct Stop {
   int exit_code = 0;
   std::string text{};
 };
 
-using ControlMessage =
-    std::variant<Hello, Lease, Alive, StepReport, Failure, ProcessEnded, Note, Finished, Generation,
-                 Interrupt, Idle, Started, Leaving, EndProcess, StartProcess, Stop>;
+using ControlMessage = std::variant<Hello, Lease, Alive, StepReport, Failure, ProcessEnded, Note, Finished,
+                                    Generation, Interrupt, Idle, Started, Leaving, EndProcess, StartProcess,
+                                    StartPrograms, SignalPrograms, ProgramsReport, Stop>;
 
 std::string to_json(const ControlMessage& message);
 // Throws std::runtime_error with the error in the text.

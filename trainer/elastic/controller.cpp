@@ -24,6 +24,7 @@
 #include "trainer/control/job_secrets.h"
 #include "trainer/elastic/generations.h"
 #include "trainer/elastic/job_programs.h"
+#include "trainer/elastic/run_setup.h"
 #include "trainer/elastic/stop_signs.h"
 #include "trainer/elastic/supervisor.h"
 #include "trainer/launch/agent.h"
@@ -81,7 +82,6 @@ class Controller {
   }
 
  private:
-  Replanner::Options keep_planning() const;
   Generations::Options generation_options() const;
   StopSigns::Options stop_options() const;
   int64_t saved_steps() const { return options_.saved_steps ? options_.saved_steps() : 0; }
@@ -120,23 +120,8 @@ class Controller {
   bool no_children_ = false;
 };
 
-// Writes planning/. The job replans with these files, so that all predictions of a run use the same data even
-// when the site's files change.
-Replanner::Options Controller::keep_planning() const {
-  PlanningFiles files = options_.planning;
-  try {
-    if (files.empty()) files = Replanner(job_, on_nodes(plan_), options_.replanning).planning_files();
-  } catch (const InputError&) {
-    // Stages share a GPU: no cluster has such nodes, so replanning is impossible.
-  }
-  write_planning(directory_.path(), files);
-  Replanner::Options replanning = options_.replanning;
-  if (!files.empty()) replanning.site_config = planning_of(directory_.path()) + "/sailor.yaml";
-  return replanning;
-}
-
 Generations::Options Controller::generation_options() const {
-  const Replanner::Options replanning = keep_planning();
+  const Replanner::Options replanning = keep_planning(job_, on_nodes(plan_), options_);
   Generations::Options generations{.lease_s = options_.lease_s, .nodes_s = options_.nodes_s};
   generations.members.node = node_name();
   if (!options_.elastic) return generations;
@@ -145,10 +130,7 @@ Generations::Options Controller::generation_options() const {
   if (options_.local) return generations;
   generations.members.start_agent = agent_starter(directory_.log("launch.log"));
   generations.growth = growth_options(options_, own_job_, directory_.log("helpers.log"));
-  generations.job_must_end = [this] {
-    const std::optional<QueuedJob> job = scheduler_.find_job(options_.allocation.job_id);
-    return job && (job->preempted || job->out_of_time || job->state != JobState::running);
-  };
+  generations.job_must_end = [this] { return is_ending(scheduler_.find_job(options_.allocation.job_id)); };
   return generations;
 }
 
@@ -163,21 +145,8 @@ StopSigns::Options Controller::stop_options() const {
 void Controller::launch() {
   become_subreaper();
   scheduler_.forget_step_defaults();
-  std::map<std::string, std::string> environment = server_.endpoint().to_environment();
-  secrets_.emplace(directory_.path(), JobSecrets{server_.endpoint().client.secret_key, make_data_secret()});
-  if (!secrets_->is_private())
-    out_ << fmt::format(
-                "{}: this file system gives files permissions of its own; others may be able to read the "
-                "job's secrets there",
-                directory_.path())
-         << std::endl;
-  if (options_.elastic) environment["SAILOR_ELASTIC"] = "1";
-  if (options_.saved_steps) environment["SAILOR_SAVES"] = "1";
-  environment["SAILOR_NODES"] = to_text(options_.allocation.nodes);
-  environment["SAILOR_JOB_ID"] = options_.allocation.job_id;
-  environment["SAILOR_RESTART_COUNT"] = std::to_string(own_job_.restarts);
-  environment["SAILOR_RUN_DIRECTORY"] = directory_.path();
-  environment["SAILOR_JOB_DIRECTORY"] = options_.job_directory;
+  write_secrets(secrets_, directory_.path(), server_.endpoint(), out_);
+  std::map<std::string, std::string> environment = agent_environment(options_, own_job_, server_.endpoint());
   environment["SAILOR_TRACE_STEP"] = std::to_string(options_.trace_step);
   for (const auto& [name, value] : environment) {
     setenv(name.c_str(), value.c_str(), 1);  // for processes that this one starts later

@@ -20,6 +20,7 @@
 #include "planner/process/subprocess.h"
 #include "trainer/control/control_client.h"
 #include "trainer/control/job_secrets.h"
+#include "trainer/launch/agent_programs.h"
 #include "trainer/launch/helper_job.h"
 #include "trainer/launch/requeue.h"
 #include "trainer/process/signals.h"
@@ -48,8 +49,7 @@ double leave_s() {
 class Orders {
  public:
   void put(const ControlMessage& message) {
-    if (!std::holds_alternative<EndProcess>(message) && !std::holds_alternative<StartProcess>(message))
-      return;
+    if (std::holds_alternative<Lease>(message)) return;
     {
       const std::lock_guard lock(mutex_);
       waiting_.push_back(message);
@@ -86,8 +86,12 @@ std::string run_directory() {
   return directory;
 }
 
-void carry_out(const ControlMessage& order) {
-  if (const auto* end = std::get_if<EndProcess>(&order)) {
+void carry_out(const ControlMessage& order, AgentPrograms& programs) {
+  if (const auto* begin = std::get_if<StartPrograms>(&order)) {
+    programs.start(*begin);
+  } else if (const auto* signal = std::get_if<SignalPrograms>(&order)) {
+    programs.signal(*signal);
+  } else if (const auto* end = std::get_if<EndProcess>(&order)) {
     for (const pid_t child : child_processes()) {
       if (child == end->pid) kill(child, SIGKILL);  // own children only: pids are reused
     }
@@ -152,6 +156,8 @@ int run_agent(const std::vector<std::string>& command) {
                      .generation = 1,
                      .step_pid = step_pid ? std::atoll(step_pid) : 0});
 
+  AgentPrograms programs(run_directory() + "/logs/programs-" + node + ".log",
+                         [&control](const ProgramsReport& report) { control.send(report); });
   bool all_well = true;
   bool end = false;
   std::optional<Clock::time_point> leave_by;  // set when this node must leave
@@ -162,13 +168,16 @@ int run_agent(const std::vector<std::string>& command) {
       if (status != 0) all_well = false;
       if (pid == daemon) {
         scratch.reset();  // now, because an agent that is killed later cannot
-      } else {
+      } else if (!programs.child_ended(pid, status)) {
         control.send(ProcessEnded{node, pid, status});
       }
     }
+    programs.tick();
     const bool no_children = pid < 0;
     if (no_children && (!elastic || end || orders.must_end())) break;
-    for (const int number : wait_for_signals(signals, orders.wake(), leave_by ? 200 : -1)) {
+    const bool timed = leave_by || programs.waiting();
+    for (const int number : wait_for_signals(signals, orders.wake(), timed ? 200 : -1)) {
+      if (asks_to_continue(number) && programs.forward(number)) continue;  // theirs to interpret
       if (number != SIGCHLD && (elastic || saves)) {
         if (leave_by) continue;  // Slurm signals all processes, and srun forwards it
         const double time_s = leave_s();
@@ -179,7 +188,7 @@ int run_agent(const std::vector<std::string>& command) {
         end = true;
       }
     }
-    for (const ControlMessage& order : orders.take()) carry_out(order);
+    for (const ControlMessage& order : orders.take()) carry_out(order, programs);
     if (end || orders.must_end() || (leave_by && Clock::now() > *leave_by)) {
       // Ranks exit on a stop; this ends those that cannot.
       end_all_children(kKill_s);

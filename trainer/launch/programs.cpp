@@ -4,7 +4,9 @@
 #include <netdb.h>
 #include <poll.h>
 #include <sched.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdlib>
@@ -56,23 +58,15 @@ int own_processors() {
 
 RendezvousPoint meeting_of(Scheduler& scheduler, const ProgramLaunch& launch) {
   const std::string job = launch.allocation.job_id;
+  // Connections of an earlier generation may still hold its port.
+  const std::string start = launch.generation > 1 ? fmt::format("{}.{}", job, launch.generation) : job;
   return {address_of(scheduler, nodes_in_order(RankLayout(launch.plan), launch.order).front()),
-          launch.port > 0 ? launch.port : rendezvous_port(job), job, launch.plan_file};
+          launch.port > 0 ? launch.port : rendezvous_port(start), job, launch.plan_file};
 }
 
 // What the user has set stays.
 void keep_threads(std::map<std::string, std::string>& environment) {
   if (std::getenv("OMP_NUM_THREADS") != nullptr) environment.erase("OMP_NUM_THREADS");
-}
-
-// What run_programs_of_node() reads.
-std::map<std::string, std::string> step_environment(const ProgramLaunch& launch,
-                                                    const RendezvousPoint& meeting) {
-  return {{"SAILOR_PLAN", launch.plan_file},
-          {"SAILOR_RANK_ORDER", FrameworkStyle::kRankOrders[static_cast<size_t>(launch.order)]},
-          {"MASTER_ADDR", meeting.address},
-          {"MASTER_PORT", std::to_string(meeting.port)},
-          {"TORCHELASTIC_RUN_ID", meeting.run_id}};
 }
 
 class Steps {
@@ -102,11 +96,26 @@ class Steps {
 
 }  // namespace
 
-int launch_programs(Scheduler& scheduler, const ProgramLaunch& launch) {
-  const RankLayout layout(launch.plan);
+NodePrograms node_programs(Scheduler& scheduler, const ProgramLaunch& launch) {
   const RendezvousPoint meeting = meeting_of(scheduler, launch);
-  std::vector<std::string> command = {program_path("sailor-agent"), "programs"};
-  command.insert(command.end(), launch.command.begin(), launch.command.end());
+  NodePrograms programs{
+      {program_path("sailor-agent"), "programs"},
+      {{"SAILOR_PLAN", launch.plan_file},
+       {"SAILOR_RANK_ORDER", FrameworkStyle::kRankOrders[static_cast<size_t>(launch.order)]},
+       {"MASTER_ADDR", meeting.address},
+       {"MASTER_PORT", std::to_string(meeting.port)},
+       {"TORCHELASTIC_RUN_ID", meeting.run_id},
+       {"TORCHELASTIC_RESTART_COUNT", std::to_string(launch.generation - 1)}}};
+  programs.command.insert(programs.command.end(), launch.command.begin(), launch.command.end());
+  if (!launch.steps_directory.empty()) programs.environment["SAILOR_STEPS"] = launch.steps_directory;
+  if (!launch.change_file.empty()) programs.environment["SAILOR_CHANGE"] = launch.change_file;
+  return programs;
+}
+
+int launch_programs(Scheduler& scheduler, const ProgramLaunch& launch,
+                    const std::function<void()>& meanwhile) {
+  const RankLayout layout(launch.plan);
+  const NodePrograms programs = node_programs(scheduler, launch);
   for (const std::string& node : layout.nodes())
     if (!launch.allocation.find(node))
       throw std::runtime_error(
@@ -115,12 +124,13 @@ int launch_programs(Scheduler& scheduler, const ProgramLaunch& launch) {
   scheduler.forget_step_defaults();
   Steps steps(scheduler);
   for (const std::string& node : layout.nodes())
-    steps.start({*launch.allocation.find(node), command, step_environment(launch, meeting)});
+    steps.start({*launch.allocation.find(node), programs.command, programs.environment});
   int code = 0;
   std::optional<Clock::time_point> kill_at;
   while (steps.any()) {
     pollfd waiting{signals.descriptor(), POLLIN, 0};
     poll(&waiting, 1, kPoll_ms);
+    meanwhile();
     for (const int signal : signals.take()) {
       if (signal == SIGCHLD) continue;
       steps.signal(signal);
@@ -143,6 +153,10 @@ int run_programs_of_node(const std::string& node, const std::vector<std::string>
   const auto order = variable("SAILOR_RANK_ORDER") == FrameworkStyle::kRankOrders[1]
                          ? FrameworkStyle::RankOrder::stages
                          : FrameworkStyle::RankOrder::pipelines;
+  become_subreaper();  // nothing that a rank has started outlives this process
+  // Nor does it outlive its agent or step: the signal wakes the loop below.
+  const pid_t parent = getppid();
+  prctl(PR_SET_PDEATHSIG, SIGCHLD);
   SignalDescriptor signals({SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2});
   const RendezvousPoint meeting{variable("MASTER_ADDR"), static_cast<int>(*port),
                                 variable("TORCHELASTIC_RUN_ID"), plan_file};
@@ -155,15 +169,15 @@ int run_programs_of_node(const std::string& node, const std::vector<std::string>
   if (ranks.empty()) throw std::runtime_error(fmt::format("the plan has no rank on node {}", node));
   int code = 0;
   while (!ranks.empty() && code == 0) {
+    if (getppid() != parent) code = kFailed;
     pollfd waiting{signals.descriptor(), POLLIN, 0};
-    poll(&waiting, 1, -1);
+    if (code == 0) poll(&waiting, 1, -1);
     for (const int signal : signals.take())
       if (signal != SIGCHLD)
         for (const pid_t rank : ranks) kill(rank, signal);
     int status = 0;
     for (pid_t ended = waitpid(-1, &status, WNOHANG); ended > 0; ended = waitpid(-1, &status, WNOHANG)) {
-      std::erase(ranks, ended);
-      if (code == 0) code = exit_code_of(status);
+      if (std::erase(ranks, ended) > 0 && code == 0) code = exit_code_of(status);
     }
   }
   end_all_children(code == 0 ? 0 : kGraceOfNode_s);

@@ -3,6 +3,8 @@
 // (rank_environment.h). As with `torchrun`, the first rank that fails ends all others.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -17,14 +19,26 @@ struct ProgramLaunch {
   FrameworkStyle::RankOrder order = FrameworkStyle::RankOrder::pipelines;
   std::vector<std::string> command;
   Allocation allocation;
-  std::string plan_file;  // the plan, for the ranks; all nodes can read it
-  int port = 0;           // of rank 0; 0 = chosen by job
+  std::string plan_file;          // the plan, for the ranks; all nodes can read it
+  int port = 0;                   // of rank 0; 0 = chosen by job and generation
+  int generation = 1;             // of an elastic job, whose programs start again
+  std::string change_file{};      // of an elastic job: says why the ranks are told to end
+  std::string steps_directory{};  // for what ranks tell of their steps; empty = nobody reads it
 };
 
+// What the nodes of the plan run, with this environment: run_programs_of_node().
+struct NodePrograms {
+  std::vector<std::string> command;
+  std::map<std::string, std::string> environment;
+};
+NodePrograms node_programs(Scheduler& scheduler, const ProgramLaunch& launch);
+
 // Returns when all ranks have ended: 0, or the exit code of the first step that failed. Signals that ask the
-// job to stop are sent on to the ranks; a further 30 s later what is left is killed. Call from a
-// single-threaded process. Throws std::runtime_error if the plan's nodes are not in the allocation.
-int launch_programs(Scheduler& scheduler, const ProgramLaunch& launch);
+// job to stop are sent on to the ranks; a further 30 s later what is left is killed. `meanwhile` is called
+// several times a second. Call from a single-threaded process. Throws std::runtime_error if the plan's nodes
+// are not in the allocation.
+int launch_programs(
+    Scheduler& scheduler, const ProgramLaunch& launch, const std::function<void()>& meanwhile = [] {});
 
 // The ranks of this node, in its step: what `sailor-agent programs` does. The environment is what
 // launch_programs() set: SAILOR_PLAN, SAILOR_RANK_ORDER, MASTER_ADDR, MASTER_PORT. Returns the exit code.

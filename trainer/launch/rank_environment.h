@@ -10,6 +10,9 @@
 //     CUDA_DEVICE_ORDER=PCI_BUS_ID      as plans number GPUs
 //     TORCHELASTIC_RUN_ID               the job
 //     OMP_NUM_THREADS                   processors of the node per rank, unless the user has set it
+//     TORCHELASTIC_RESTART_COUNT        earlier starts in an elastic job
+//     SAILOR_CHANGE                     of such a job: the file that says why ranks must end
+//     SAILOR_STEPS                      directory of trainer/record/program_steps.h
 //     SAILOR_PLAN                       the plan (JSON)
 //     SAILOR_PIPELINE, SAILOR_STAGE, SAILOR_TP_RANK, SAILOR_GPU_TYPE   place of the rank in it
 //     SAILOR_MICROBATCH, SAILOR_MICROBATCHES   sequences of a microbatch; microbatches per iteration

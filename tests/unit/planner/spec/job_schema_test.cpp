@@ -35,7 +35,7 @@ json whole_job(const std::string& path = "") {
     "data": {"train": "a.bin", "validation": "b.bin"}, "resources": {"max_gpus": {}}, "constraints": {},
     "checkpoint": {"directory": "c"}, "elastic": {"enabled": true}, "metrics": {}})");
   if (path == "/trainer") {
-    for (const char* of_own_trainer : {"data", "checkpoint", "elastic", "metrics"}) job.erase(of_own_trainer);
+    for (const char* of_own_trainer : {"data", "checkpoint", "metrics"}) job.erase(of_own_trainer);
     for (const char* of_own_trainer : {"validation", "on_spike", "ema", "replicas"})
       job["training"].erase(of_own_trainer);
     job["trainer"] = {{"kind", "torchrun"}, {"command", {"python"}}};

@@ -93,6 +93,29 @@ TEST(ControlMessage, EveryKindSurvivesTheWire) {
   EXPECT_EQ(failure.lost_peer, 4);
 }
 
+TEST(ControlMessage, OrdersForOtherProgramsSurviveTheWire) {
+  const auto start = std::get<StartPrograms>(
+      parse_control_message(to_json(StartPrograms{"n1", 2, {"python", "a b.py"}, {{"MASTER_PORT", "17"}}})));
+  EXPECT_EQ(start.node, "n1");
+  EXPECT_EQ(start.generation, 2);
+  EXPECT_EQ(start.command, (std::vector<std::string>{"python", "a b.py"}));
+  EXPECT_EQ(start.environment.at("MASTER_PORT"), "17");
+  const auto signal =
+      std::get<SignalPrograms>(parse_control_message(to_json(SignalPrograms{"n1", 2, 15, 30.0})));
+  EXPECT_EQ(signal.generation, 2);
+  EXPECT_EQ(signal.signal, 15);
+  EXPECT_EQ(signal.kill_after_s, 30);
+  EXPECT_EQ(
+      std::get<SignalPrograms>(parse_control_message(to_json(SignalPrograms{"n1", 2, 10, {}}))).kill_after_s,
+      std::nullopt);
+  EXPECT_EQ(std::get<ProgramsReport>(parse_control_message(to_json(ProgramsReport{"n1", 2, {}}))).exit_code,
+            std::nullopt);
+  const auto report = std::get<ProgramsReport>(parse_control_message(to_json(ProgramsReport{"n1", 2, 7})));
+  EXPECT_EQ(report.node, "n1");
+  EXPECT_EQ(report.generation, 2);
+  EXPECT_EQ(report.exit_code, 7);
+}
+
 TEST(ControlMessage, GenerationsSurviveTheWireWithTheirPlan) {
   Generation generation{.number = 3,
                         .base = 1,
