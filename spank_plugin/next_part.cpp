@@ -29,8 +29,9 @@ Resubmission resubmission_of(const std::vector<GivenOption>& options, std::vecto
 
 void add_chain_variables(EnvironmentVariables& variables, const SubmitOptions& options, const JobSpec& job,
                          const Resubmission& submission, const std::optional<PreviousPart>& previous) {
-  if (options.chain && !job.checkpoint.directory.empty())
-    variables.emplace_back("SAILOR_SUBMISSION", to_json(submission));
+  // An elastic program of another trainer continues from its own checkpoints.
+  const bool continues = job.trainer.own() ? !job.checkpoint.directory.empty() : job.elastic.enabled;
+  if (options.chain && continues) variables.emplace_back("SAILOR_SUBMISSION", to_json(submission));
   if (previous) variables.emplace_back("SAILOR_RUN", previous->run_directory);
   if (options.fresh && !previous) variables.emplace_back("SAILOR_FRESH", "1");
 }

@@ -126,6 +126,25 @@ expect "sailor launch: it is started again" wait_until 60 has_text "$output" 're
 wait_idle
 expect "sailor launch: to the end" equal "$(cat sum.json)" "[$((done_before + 40)), $((16 * (done_before + 40)))]"
 
+# A framework that takes its plan as flags: they are those of the plan in force.
+rm sum.json
+job_yaml 100000 'command: [python3, train_sockets.py, "100000", "0.1", "{flags}"]'
+sed -i 's/kind: torchrun/kind: megatron-core/; s/global_batch: 16/global_batch: 24/' job.yaml
+flag() { sed -n "s/^start at.*restart $1, flags.*'--$2', '\([0-9]*\)'.*/\1/p" "$output"; }
+size() { grep -o "\"$1\": *[0-9]*" "sailor-$job/plan.json" | head -1 | grep -o '[0-9]*$'; }
+submit --sailor-objective=throughput
+expect "it trains" wait_until 60 has_text "$output" '^step 2 '
+expect "with the microbatch of its plan" equal "$(flag 0 micro-batch-size)" "$(size microbatch)"
+lost=$(nodes_of_plan "sailor-$job/plan.json" | tr ' ' '\n' | grep -v $controller_node | head -1)
+ranks=$(sed -n 's/^start at 0: \([0-9]*\) ranks.*/\1/p' "$output")
+kill_nodes "$lost"
+expect "it goes on without $lost" wait_until 60 has_text "$output" ' restart 1, flags'
+expect "with the microbatch of its new plan" equal "$(flag 1 micro-batch-size)" "$(size microbatch)"
+expect "with fewer ranks" test "$(sed -n 's/^start at .*: \([0-9]*\) ranks, restart 1.*/\1/p' "$output")" -lt "$ranks"
+scancel "$job"
+revive_nodes "$lost"
+wait_idle
+
 # A program that fails whatever the nodes.
 job_yaml 10 "command: [bash, -c, 'echo attempt; exit 7'], restarts: 1"
 submit --sailor-plan=plan.json
@@ -141,6 +160,22 @@ expect "it runs" wait_until 60 has_text "$events" '"event":"running"'
 scancel --batch --signal=USR1 "$job"
 wait_idle
 expect "USR1 reaches all ranks" equal "$(grep -c saved "$output")" 4
+
+# Before its time limit the program is told to end; another job continues.
+rm -f sum.json
+job_yaml 100000 'command: [python3, train_sockets.py, "500", "0.1"], grace: 5'
+submit --time=1 --sailor-plan=plan.json
+first=$job
+expect "it stops before its time limit" wait_until 90 has_text "$output" '^told to end: stopped [0-9]* s before its time limit'
+expect "another job continues" wait_until 30 has_text "$output" '^sailor: training continues in job '
+job=$(sed -n 's/^sailor: training continues in job \([0-9]*\).*/\1/p' "$output") output=$work/program.$job
+expect "as Slurm knows" contains "$(scontrol show job "$first")" 'JobState=COMPLETED'
+expect "from the checkpoint" wait_until 90 has_text "$output" '^start at [1-9]'
+expect "to the end" wait_until 120 has_text "$output" '^sailor: all ranks have ended'
+wait_idle
+expect "every sequence was trained once, over both jobs" equal "$(cat sum.json)" '[500, 8000]'
+expect "both are one run" equal "$(readlink "sailor-$job")" "sailor-$first"
+expect "with all its steps" equal "$(wc -l <"sailor-$first/metrics.jsonl")" 500
 
 # It grows: a2 is free after a while.
 rm -f sum.json

@@ -195,6 +195,7 @@ void take_site(ControllerOptions& options, const JobSpec& job, const Plan& plan)
 int run_program_of(const JobSpec& job, const std::string& job_text, const Plan& plan,
                    const Arguments& arguments, const ControllerOptions& options, Scheduler& scheduler) {
   if (arguments.local) throw InputError("--local: is for jobs of Sailor's own trainer");
+  link_to_run(arguments, scheduler, options.run_directory);
   if (!options.moved.empty()) std::cout << "sailor: " << options.moved << std::endl;
   const int code = run_other_trainer(job, job_text, plan, options, scheduler);
   if (code != kDone) restart_anywhere(scheduler);

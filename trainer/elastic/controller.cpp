@@ -24,6 +24,7 @@
 #include "trainer/control/job_secrets.h"
 #include "trainer/elastic/generations.h"
 #include "trainer/elastic/job_programs.h"
+#include "trainer/elastic/next_job.h"
 #include "trainer/elastic/run_setup.h"
 #include "trainer/elastic/stop_signs.h"
 #include "trainer/elastic/supervisor.h"
@@ -278,32 +279,13 @@ int Controller::conclude() {
   return exit_code;
 }
 
-// Submits the next part of the training if there is to be one. Completes the summary, and returns the exit
-// code.
 int Controller::conclude_stop(RunSummary& summary) {
-  summary.status = "cancelled";
   summary.error = stop_->text;
   const int64_t saved = saved_steps();
   if (saved > 0) summary.error += fmt::format("; the state after step {} is saved", saved);
-  if (!scheduler_.carried_value("SAILOR_SUBMISSION")) return kFailed;
-  const AfterStop then = after_stop(*stop_, scheduler_.find_job(options_.allocation.job_id),
-                                    own_job_.restarts, saved > saved_at_start_);
-  if (then == AfterStop::starts_again) summary.error += "; the scheduler starts the job again";
-  if (then == AfterStop::no_progress)
-    summary.error += "; no other job continues, because this one saved no step: give it more time (--time)";
-  if (then != AfterStop::continues) return kFailed;
-  summary.status = "failed";
-  for (const std::string& name : launch_variables_) unsetenv(name.c_str());
-  try {
-    summary.next_job = scheduler_.submit_next_part(directory_.path());
-  } catch (const std::runtime_error& error) {
-    summary.error += fmt::format(
-        "; the job that continues was not submitted ({}): submit this one again to continue", error.what());
-    return kFailed;
-  }
-  summary.status = "continued";
-  summary.error.clear();
-  return kDone;
+  return end_stopped_job({*stop_, options_.allocation.job_id, own_job_.restarts, saved > saved_at_start_,
+                          directory_.path(), launch_variables_},
+                         scheduler_, summary);
 }
 
 int Controller::run(const std::string& job_text) {

@@ -24,11 +24,13 @@
 #include "trainer/elastic/change_log.h"
 #include "trainer/elastic/generation_record.h"
 #include "trainer/elastic/job_programs.h"
+#include "trainer/elastic/next_job.h"
 #include "trainer/elastic/next_plan.h"
 #include "trainer/elastic/program_generations.h"
 #include "trainer/elastic/program_nodes.h"
 #include "trainer/elastic/program_record.h"
 #include "trainer/elastic/run_setup.h"
+#include "trainer/elastic/stop_signs.h"
 #include "trainer/launch/programs.h"
 #include "trainer/process/signals.h"
 #include "trainer/record/event_log.h"
@@ -46,6 +48,7 @@ constexpr double kPatientSearch_s = 2;  // of the next plan: no rank waits for i
 constexpr double kOfLeavingTime = 0.8;  // part of a leaving node's time that its ranks may use
 constexpr double kBeyondGrace_s = 30;   // for killed ranks to end, before their node counts as lost
 constexpr double kAgentsExit_s = 5;     // for agents to exit after a stop
+constexpr double kProgress_s = 600;     // of a program that does not tell of its steps: then it has saved one
 constexpr double kRestExits_s = 3;      // then for what is left
 
 // The output of helper nodes is in files of their own: rank 0 is on a node of the submission if it can be.
@@ -89,7 +92,8 @@ class ProgramController {
   void start_ranks();
   void running(const ProgramChange& change);
   double grace_of(const std::string& node) const;
-  bool job_must_end();
+  void look_for_a_reason_to_stop();
+  bool got_further() const;
   int conclude(const EndPrograms& end);
 
   const ProgramJob& program_;
@@ -101,6 +105,7 @@ class ProgramController {
   const Clock::time_point clock_start_ = Clock::now();
   RunDirectory directory_;
   SignalDescriptor signals_;
+  StopSigns stop_signs_;
   ControlServer server_;
   EventLog events_;
   ChangeLog log_;
@@ -115,8 +120,9 @@ class ProgramController {
   std::optional<double> look_again_s_;  // for a better plan
   std::vector<double> changes_s_;       // durations of changes, until the ranks ran again
   std::optional<EndPrograms> end_;
-  int interrupts_ = 0;  // Ctrl-C
-  bool cancelled_ = false;
+  std::optional<Leaving> told_to_leave_;
+  std::optional<StopReason> stop_;
+  std::vector<std::string> variables_;  // that agents inherit
 };
 
 ProgramController::ProgramController(const ProgramJob& program, const ControllerOptions& options,
@@ -129,6 +135,10 @@ ProgramController::ProgramController(const ProgramJob& program, const Controller
       out_(out),
       directory_(options.run_directory),
       signals_({SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2}),
+      stop_signs_({.job = options.allocation.job_id,
+                   .end_s = options.allocation.end_s,
+                   .began_s = std::time(nullptr)},
+                  scheduler),
       server_(ControlServer::Options{.lease_s = options.lease_s}),
       events_(directory_),
       log_(events_, [this](const std::string& text) { say(text); }),
@@ -170,8 +180,10 @@ void ProgramController::begin() {
   become_subreaper();
   scheduler_.forget_step_defaults();
   write_secrets(secrets_, directory_.path(), server_.endpoint(), out_);
-  for (const auto& [name, value] : agent_environment(options_, own_job_, server_.endpoint()))
+  for (const auto& [name, value] : agent_environment(options_, own_job_, server_.endpoint())) {
     setenv(name.c_str(), value.c_str(), 1);
+    variables_.push_back(name);
+  }
   if (own_job_.restarts > 0) scheduler_.give_back_helpers(options_.allocation.job_id);
   nodes_.start_agents();
 }
@@ -226,16 +238,15 @@ void ProgramController::receive(const std::string& peer, const ControlMessage& m
   }
 }
 
-bool ProgramController::job_must_end() {
-  return is_ending(scheduler_.find_job(options_.allocation.job_id));
-}
-
 void ProgramController::leaving(const std::string& node, const Leaving& what) {
   if (!nodes_.leaving(node, what.grace_s)) return;
   leave_by_s_[node] = now_s() + kOfLeavingTime * what.grace_s;
   const std::string why = fmt::format("{} is leaving the job", node);
-  if (!growth_.holds(node) && nodes_.all_are_leaving() && job_must_end())
-    return generations_.stop(fmt::format("stopped because {} was told to leave", node), now_s());
+  if (!growth_.holds(node) && nodes_.all_are_leaving() &&
+      is_ending(scheduler_.find_job(options_.allocation.job_id))) {
+    told_to_leave_ = what;
+    return;
+  }
   if (generations_.running().contains(node)) generations_.change(why, now_s());
 }
 
@@ -246,12 +257,17 @@ void ProgramController::signalled(int number) {
       nodes_.send(node, SignalPrograms{node, generations_.generation(), number, std::nullopt});
     return;
   }
-  if (number == SIGINT && ++interrupts_ > 1) {
-    for (const std::string& node : generations_.running())
-      nodes_.send(node, SignalPrograms{node, generations_.generation(), SIGINT, 0});
-  }
-  cancelled_ = true;
-  generations_.stop(fmt::format("stopped by signal {} ({})", number, strsignal(number)), now_s());
+  stop_signs_.signalled(number, now_s());
+  if (!stop_signs_.impatient()) return;
+  for (const std::string& node : generations_.running())
+    nodes_.send(node, SignalPrograms{node, generations_.generation(), SIGINT, 0});
+}
+
+void ProgramController::look_for_a_reason_to_stop() {
+  if (stop_) return;
+  stop_ = stop_signs_.reason({.told_to_leave = told_to_leave_, .save_s = job_.trainer.grace_s},
+                             std::time(nullptr));
+  if (stop_) generations_.stop(stop_->text, now_s());
 }
 
 void ProgramController::look_for_losses() {
@@ -395,16 +411,27 @@ void ProgramController::running(const ProgramChange& change) {
                                    job_.trainer.command.front(), generations_.nodes().size()));
 }
 
+// A job that does not must not be continued again and again.
+bool ProgramController::got_further() const {
+  return record_.last_step() > 0 ? record_.last_step() > record_.first_step() : now_s() > kProgress_s;
+}
+
 int ProgramController::conclude(const EndPrograms& end) {
-  const bool done = end.error.empty();
   RunSummary summary;
   summary.job_id = options_.allocation.job_id;
-  summary.status = done ? "finished" : cancelled_ ? "cancelled" : "failed";
-  summary.error = end.error;
   summary.moved = options_.moved;
+  summary.status = end.error.empty() ? "finished" : "failed";
+  summary.error = end.error;
+  int exit_code = end.exit_code;
+  if (stop_ && end.error == stop_->text)
+    exit_code = end_stopped_job(
+        {*stop_, summary.job_id, own_job_.restarts, got_further(), directory_.path(), variables_}, scheduler_,
+        summary);
   out_ << record_.conclude(summary);
   log_.ended(generations_.generation(), summary.status, summary.error);
-  std::string text = done ? "sailor: all ranks have ended" : fmt::format("sailor: {}", end.error);
+  std::string text = summary.status == "finished"    ? "all ranks have ended"
+                     : summary.status == "continued" ? "training continues in job " + summary.next_job
+                                                     : summary.error;
   if (!changes_s_.empty()) {
     std::sort(changes_s_.begin(), changes_s_.end());
     text += fmt::format("; {} generations, ranks ran again after {:.1f} s (median)",
@@ -413,8 +440,8 @@ int ProgramController::conclude(const EndPrograms& end) {
   if (generations_.restarts() > 0)
     text += fmt::format(", {} restart{} of a failed program", generations_.restarts(),
                         generations_.restarts() == 1 ? "" : "s");
-  say(text);
-  return end.exit_code;
+  say("sailor: " + text);
+  return exit_code;
 }
 
 int ProgramController::run() {
@@ -423,6 +450,7 @@ int ProgramController::run() {
     turn(std::chrono::milliseconds(100));
     look_for_losses();
     look_for_the_first_nodes();
+    look_for_a_reason_to_stop();
     generations_.tick(now_s());
     carry_out();
     nodes_.tick();

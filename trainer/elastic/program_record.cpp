@@ -74,6 +74,7 @@ void ProgramRecord::read() {
   for (const StepReport& step : steps_.take()) {
     if (step.generation != generation_) continue;
     if (!first_) first_ = step;
+    if (first_step_ == 0) first_step_ = step.step;
     ranks_.receive("", step);
   }
   for (const auto& progress : ranks_.progress().take())
@@ -98,6 +99,7 @@ std::string ProgramRecord::conclude(RunSummary given) {
   summary.status = given.status;
   summary.error = given.error;
   summary.moved = given.moved;
+  summary.next_job = given.next_job;
   summary.catalog = options_.catalog;
   summary.profiles = options_.profiles;
   if (summary.measured_iteration_s) summary.mfu = facts_.mfu(*summary.measured_iteration_s);

@@ -34,6 +34,8 @@ class ProgramRecord {
   std::optional<double> iteration_s() const;
   // 0 if none is known.
   int64_t last_step() const { return ranks_.progress().last_step(); }
+  // Of this start; 0 if none is known.
+  int64_t first_step() const { return first_step_; }
   // Writes summary.json and run.json, and returns a few lines about the steps. `summary` has status, error,
   // job and what else is known without them.
   std::string conclude(RunSummary summary);
@@ -53,7 +55,8 @@ class ProgramRecord {
   Supervisor ranks_;
   int generation_ = 1;
   double next_look_s_ = 0;
-  std::optional<StepReport> first_;
+  int64_t first_step_ = 0;
+  std::optional<StepReport> first_;  // of the generation
   bool first_taken_ = false;
 };
 
