@@ -35,10 +35,12 @@ int run_simulate(const SimulateCommand& given) {
   const SimulateCommand command = given.run.empty() ? given : about_run(given);
   CostModel model = parse_cost_model(command.cost_model);
   JobSpec job = load_job_spec(command.job);
-  PlanningInputs inputs =
-      load_inputs(std::move(job), site_or_default(command.config), {}, [&](const SiteConfig&) {
+  PlanningInputs inputs = load_inputs(
+      std::move(job), site_or_default(command.config), {},
+      [&](const SiteConfig&) {
         return command.cluster.empty() ? Snapshot{} : load_snapshot(command.cluster);
-      });
+      },
+      gpu_types_of(load_plan(command.plan)));
   const Plan plan = read_given_plan(command.plan, inputs);
   const bool with_pictures = wants_pictures(command);
   if (with_pictures) check_pictures(command, plan, model);

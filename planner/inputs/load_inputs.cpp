@@ -293,12 +293,12 @@ FrameworkStyle framework_of(const JobSpec& job, const SiteConfig& site, const Ca
 }
 
 PlanningInputs load_inputs(JobSpec job, const std::string& site_config_file, const PlanOverrides& overrides,
-                           const SnapshotSource& snapshot) {
-  return load_inputs(std::move(job), load_site_config(site_config_file), overrides, snapshot);
+                           const SnapshotSource& snapshot, const std::set<std::string>& plan_types) {
+  return load_inputs(std::move(job), load_site_config(site_config_file), overrides, snapshot, plan_types);
 }
 
 PlanningInputs load_inputs(JobSpec job, SiteConfig site, const PlanOverrides& overrides,
-                           const SnapshotSource& snapshot) {
+                           const SnapshotSource& snapshot, const std::set<std::string>& plan_types) {
   PlanningInputs inputs;
   inputs.job = std::move(job);
   inputs.site = std::move(site);
@@ -323,7 +323,10 @@ PlanningInputs load_inputs(JobSpec job, SiteConfig site, const PlanOverrides& ov
   std::set<std::string> types;
   for (const SnapshotNode& node : inputs.snapshot.nodes) types.insert(node.gpu_type);
   for (const BusyNode& busy : inputs.snapshot.busy) types.insert(busy.node.gpu_type);
-  inputs.framework = framework_of(inputs.job, inputs.site, inputs.catalog, types);
+  std::set<std::string> ranks_on = types;
+  for (const std::string& type : plan_types)  // others are errors of the plan
+    if (types.empty() && inputs.catalog.gpu_types.contains(type)) ranks_on.insert(type);
+  inputs.framework = framework_of(inputs.job, inputs.site, inputs.catalog, ranks_on);
   for (const std::string& file : inputs.site.calibrations)
     apply(load_calibration(file), inputs.catalog, inputs.framework);
   inputs.profiles = load_profiles(inputs.site.profiles, inputs.job, inputs.catalog, inputs.framework);

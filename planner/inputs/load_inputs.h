@@ -51,11 +51,12 @@ using SnapshotSource = std::function<Snapshot(const SiteConfig&)>;
 // `snapshot` pass through.
 PlanningInputs load_inputs(const std::string& job_file, const std::string& site_config_file,
                            const PlanOverrides& overrides, const SnapshotSource& snapshot);
-// The same for a job spec that has already been read (from stdin, from a batch script).
+// The same for a job spec that has already been read (from stdin, from a batch script). `plan_types`: GPU
+// types of a given plan, which decide about the framework when there is no node.
 PlanningInputs load_inputs(JobSpec job, const std::string& site_config_file, const PlanOverrides& overrides,
-                           const SnapshotSource& snapshot);
+                           const SnapshotSource& snapshot, const std::set<std::string>& plan_types = {});
 // The same for a site config that has already been read. For one without a file, a note says so.
 PlanningInputs load_inputs(JobSpec job, SiteConfig site, const PlanOverrides& overrides,
-                           const SnapshotSource& snapshot);
+                           const SnapshotSource& snapshot, const std::set<std::string>& plan_types = {});
 
 }  // namespace sailor

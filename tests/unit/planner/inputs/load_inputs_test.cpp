@@ -35,6 +35,19 @@ TEST(LoadInputs, GpusCommunicateOverNcclAndProcessorsOverSockets) {
   EXPECT_EQ(inputs_of("bf16", {"A100-80", "cpu"}).framework.name, "sailor");
 }
 
+TEST(LoadInputs, WithoutNodesAPlansTypesDecide) {
+  const auto framework_of_plan = [](const std::set<std::string>& types) {
+    const SiteConfig site = parse_site_config("sailor_site: 1\n", "/etc/sailor/sailor.yaml");
+    return load_inputs(
+               parse_job_spec(kJob + std::string("bf16}\n"), "job.yaml"), site, {},
+               [](const SiteConfig&) { return Snapshot{}; }, types)
+        .framework.name;
+  };
+  EXPECT_EQ(framework_of_plan({"A100-80"}), "sailor-nccl");
+  EXPECT_EQ(framework_of_plan({"cpu"}), "sailor");
+  EXPECT_EQ(framework_of_plan({"A100-80", "unknown"}), "sailor-nccl");
+}
+
 TEST(LoadInputs, ATypeWithoutThePrecisionIsNotOfferedAndANoteSaysWhy) {
   const PlanningInputs bf16 = inputs_of("bf16", {"A100-80", "V100-32"});
   EXPECT_FALSE(bf16.profiles.layers.contains("V100-32"));
