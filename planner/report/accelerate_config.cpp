@@ -6,9 +6,18 @@
 namespace sailor {
 namespace {
 
-std::string accelerate_obstacle(const UniformPlan& plan, const EvenNodes& nodes) {
+enum class Wrapped { alone, replicas, fsdp, deepspeed };  // the model
+
+Wrapped wrapped(const JobSpec& job, const UniformPlan& plan) {
+  if (plan.zero == Zero::parameters && job.trainer.kind == "fsdp") return Wrapped::fsdp;
+  if (shards_optimizer(plan.zero)) return Wrapped::deepspeed;
+  return plan.ranks() > 1 ? Wrapped::replicas : Wrapped::alone;
+}
+
+std::string accelerate_obstacle(const UniformPlan& plan, const EvenNodes& nodes, Wrapped as) {
   if (plan.splits_model()) return "its launcher starts no tensor- or pipeline-parallel ranks for such plans";
-  if (plan.recompute != Recompute::none) return "its configuration cannot ask for recomputation";
+  if (plan.recompute != Recompute::none && (as != Wrapped::fsdp || plan.recompute != Recompute::full))
+    return "its configuration can ask for recomputation of whole blocks, with FSDP, and for no other";
   if (plan.precision == Precision::fp64) return "it has no fp64";
   if (nodes.placed && nodes.nodes == 0)
     return "its launcher starts as many ranks on every node, and the plan does not (`sailor launch` can)";
@@ -23,15 +32,20 @@ FrameworkConfig accelerate_config(const JobSpec& whole, const Plan& of) {
   const UniformPlan plan = uniform_plan(job, of);
   const EvenNodes nodes = even_nodes(of);
   FrameworkConfig out;
-  out.why_not = accelerate_obstacle(plan, nodes);
+  const Wrapped as = wrapped(job, plan);
+  out.why_not = accelerate_obstacle(plan, nodes, as);
   if (!out.why_not.empty()) return out;
-  const bool deepspeed = shards_optimizer(plan.zero);
   const std::string precision = plan.precision == Precision::fp32 ? "'no'" : to_string(plan.precision);
-  out.text = fmt::format("compute_environment: LOCAL_MACHINE\ndistributed_type: {}\n", deepspeed ? "DEEPSPEED"
-                                                                                       : plan.ranks() > 1
-                                                                                           ? "MULTI_GPU"
-                                                                                           : "'NO'");
-  if (deepspeed) {
+  constexpr const char* kTypes[] = {"'NO'", "MULTI_GPU", "FSDP", "DEEPSPEED"};
+  out.text = fmt::format("compute_environment: LOCAL_MACHINE\ndistributed_type: {}\n",
+                         kTypes[static_cast<size_t>(as)]);
+  if (as == Wrapped::fsdp)
+    out.text += fmt::format(
+        "fsdp_config:\n  fsdp_version: 2\n  fsdp_reshard_after_forward: true\n"
+        "  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n  fsdp_state_dict_type: SHARDED_STATE_DICT\n"
+        "  fsdp_activation_checkpointing: {}\n",
+        plan.recompute == Recompute::full);
+  if (as == Wrapped::deepspeed) {
     out.text += fmt::format("deepspeed_config:\n  gradient_accumulation_steps: {}\n", plan.microbatches);
     if (job.training.clip_grad_norm)
       out.text += fmt::format("  gradient_clipping: {}\n", real_text(*job.training.clip_grad_norm));

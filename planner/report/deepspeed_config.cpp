@@ -13,7 +13,8 @@ using Json = nlohmann::ordered_json;
 
 std::string deepspeed_obstacle(const UniformPlan& plan) {
   if (plan.splits_model()) return "its configuration has no tensor and pipeline parallelism";
-  if (plan.recompute != Recompute::none) return "its configuration cannot ask for recomputation";
+  if (plan.recompute != Recompute::none && plan.recompute != Recompute::full)
+    return "it recomputes whole blocks only";
   if (plan.precision == Precision::fp64) return "it has no fp64";
   return "";
 }
@@ -55,6 +56,8 @@ FrameworkConfig deepspeed_config(const JobSpec& whole, const Plan& of) {
                              {"weight_decay", adamw.weight_decay}}}};
   out.text = config.dump(2) + "\n";
   out.notes = {fmt::format("start {} ranks, all data-parallel", plan.ranks())};
+  if (plan.recompute == Recompute::full)
+    out.notes.emplace_back("the program must recompute its blocks (gradient_checkpointing_enable())");
   const bool constant = training.schedule == ScheduleSpec{};
   if (const std::string note = unsaid_note(training, known, constant); !note.empty())
     out.notes.push_back(note);

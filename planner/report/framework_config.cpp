@@ -20,8 +20,8 @@ const std::vector<ConfigFormat>& config_formats() {
   static const std::vector<ConfigFormat> all = {
       {"megatron", "Megatron-LM", "megatron-core", {}, megatron_config},
       {"torchtitan", "TorchTitan", "torchtitan", {}, torchtitan_config},
-      {"deepspeed", "DeepSpeed", "deepspeed", {}, deepspeed_config},
-      {"accelerate", "Accelerate", "accelerate", {"deepspeed"}, accelerate_config},
+      {"deepspeed", "DeepSpeed", "deepspeed", {"deepspeed-zero3"}, deepspeed_config},
+      {"accelerate", "Accelerate", "accelerate", {"deepspeed", "deepspeed-zero3", "fsdp"}, accelerate_config},
       {"nemo", "NeMo", "megatron-core", {}, nemo_config},
       {"mesh", "a device mesh", "torchrun", {""}, mesh_config},
   };

@@ -39,7 +39,8 @@ FrameworkConfig megatron_config(const JobSpec& job, const Plan& plan);
 FrameworkConfig torchtitan_config(const JobSpec& job, const Plan& plan);
 // JSON for deepspeed.initialize().
 FrameworkConfig deepspeed_config(const JobSpec& job, const Plan& plan);
-// YAML of `accelerate launch --config_file`: DistributedDataParallel, or DeepSpeed where the plan shards.
+// YAML of `accelerate launch --config_file`: DistributedDataParallel; where the plan shards FSDP for a job of
+// that, else DeepSpeed.
 FrameworkConfig accelerate_config(const JobSpec& job, const Plan& plan);
 // YAML that changes a recipe of NeMo 2: `nemo llm pretrain --factory RECIPE --yaml FILE`.
 FrameworkConfig nemo_config(const JobSpec& job, const Plan& plan);

@@ -13,7 +13,8 @@
 // least disturbed one counts. The row says how many were made, and how much of a processor others used during
 // the one that counts.
 // --emulate on: ranks wait until the time of an emulated GPU type has passed, and messages until that of an
-// emulated link has; what remains to be predicted is everything but the speed of layers and links.
+// emulated link has; what remains to be predicted is everything but the speed of layers and links. A run
+// whose real computation outlasted the emulated one is made again.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -45,7 +46,8 @@ constexpr int kRealRuns = 2;  // of a plan, with a profile before, between and a
 
 struct Options {
   uint64_t seed = 1;
-  int count = 8;
+  int seeds = 1;  // this one and the next ones
+  int count = 8;  // plans of each
   bool emulate = false, features = true;
   int max_ranks = 0;  // 0: the cores of this machine, or 32 with emulation
   int steps = 0;
@@ -118,22 +120,33 @@ Row measure(const Options& options, Site& site, const Model& model, const Plan& 
   return row;
 }
 
+constexpr double kOverrun = 0.01;  // of the emulated time
+
+// How much a measurement was disturbed, above 1: too much.
+double disturbance_of(const Options& options, const Row& row) {
+  constexpr double kDisturbed = 0.08;  // of a processor, used by others
+  constexpr double kApart = 0.08;      // between the predictions before and after the run
+  if (options.emulate) return row.measured.overrun_share / kOverrun;
+  return std::max(row.others_share / kDisturbed, row.predictions_apart() / kApart);
+}
+
 // Measures until a measurement was left alone: by other programs of this machine, and by other guests of its
-// host, which show in two profiles that should be equal. What was measured of the run itself plays no part.
+// host, which show in two profiles that should be equal. The time of the run itself plays no part.
 Row undisturbed(const Options& options, const std::string& what, const std::function<Row()>& measure) {
-  constexpr double kQuiet = 0.05, kDisturbed = 0.08;  // of a processor, used by others
-  constexpr double kApart = 0.08;                     // between the predictions before and after the run
-  const int tries = options.emulate ? 1 : options.tries;
+  constexpr double kQuiet = 0.05;  // of a processor, used by others
   std::optional<Row> best;
   double least = 0;  // above 1: disturbed
   int made = 0;
-  while (made < tries && (!best || least > 1)) {
+  while (made < options.tries && (!best || least > 1)) {
     if (!options.emulate) wait_for_quiet(kQuiet, options.patience_s);
     const MachineLoad load;
     Row row = measure();
     row.others_share = load.others();
     ++made;
-    const double disturbance = std::max(row.others_share / kDisturbed, row.predictions_apart() / kApart);
+    const double disturbance = disturbance_of(options, row);
+    if (disturbance > 1 && options.emulate)
+      fmt::print(stderr, "{}: real computation outlasted the emulated one by {:.1f} % of its time\n", what,
+                 100 * row.measured.overrun_share);
     if (disturbance > 1 && !options.emulate)
       fmt::print(stderr, "{}: disturbed, others used {:.0f} % of a processor, profiles are {:.0f} % apart\n",
                  what, 100 * row.others_share, 100 * row.predictions_apart());
@@ -145,8 +158,7 @@ Row undisturbed(const Options& options, const std::string& what, const std::func
   return *best;
 }
 
-int run(Options options) {
-  if (options.profile_s <= 0) options.profile_s = options.emulate ? 12 : 5;
+Limits limits_of(const Options& options) {
   const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   Limits limits;
   limits.max_ranks = options.max_ranks > 0 ? options.max_ranks : options.emulate ? 32 : cores;
@@ -158,56 +170,74 @@ int run(Options options) {
   limits.features = options.features;
   limits.offload = options.emulate;
   if (!options.layout.empty()) limits.layout = parse_layout(options.layout);
-  const int steps = options.steps > 0 ? options.steps : options.emulate ? 6 : 10;
+  return limits;
+}
 
+// Errors of all rows so far, in percent.
+struct Tally {
+  int done = 0, failed = 0;
+  double sum_pct = 0, worst_pct = 0, worst_memory_pct = 0;
+
+  void add(const Options& options, const Row& row) {
+    ++done;
+    sum_pct += std::abs(row.error_pct());
+    worst_pct = std::max(worst_pct, std::abs(row.error_pct()));
+    if (!options.emulate) worst_memory_pct = std::max(worst_memory_pct, std::abs(row.memory_error_pct()));
+  }
+  double mean_pct() const { return done > 0 ? sum_pct / done : 0; }
+};
+
+void print_row(const Plan& plan, const Row& row) {
+  fmt::print("\"{}\",{},{:.5f},{:.5f},{:.2f},{:.0f},{},{},{:.0f},{}\n", layout_text(plan), num_ranks(plan),
+             row.predicted_s(), row.measured.iteration_s, row.error_pct(), row.predicted_bytes(),
+             row.measured.peak_bytes, row.tries, 100 * row.others_share, feature_text(plan));
+  std::fflush(stdout);
+  if (row.predictions.size() < 2) return;
+  std::vector<double> each_s;
+  for (const Prediction& prediction : row.predictions) each_s.push_back(prediction.iteration_s);
+  fmt::print(stderr, "{}: predicted one after another: {:.5f} s\n", layout_text(plan),
+             fmt::join(each_s, ", "));
+}
+
+void run_seed(const Options& options, uint64_t seed, Tally& tally) {
+  const Limits limits = limits_of(options);
+  const int steps = options.steps > 0 ? options.steps : options.emulate ? 6 : 10;
   fmt::print(
       "# seed {}{}\nlayout,ranks,pred_s,meas_s,err_pct,pred_peak_bytes,meas_peak_bytes,tries,"
       "others_pct,features\n",
-      options.seed, options.emulate ? ", emulated devices and links" : ", real computation");
-  Random random = options.seed * 1000003;
-  Site site(options.directory, options.emulate ? limits.max_ranks : 0);
+      seed, options.emulate ? ", emulated devices and links" : ", real computation");
+  Random random = seed * 1000003;
+  Site site(options.seeds > 1 ? fmt::format("{}/{}", options.directory, seed) : options.directory,
+            options.emulate ? limits.max_ranks : 0);
   Model model;
-  double sum_pct = 0, worst_pct = 0, worst_memory_pct = 0;
-  int failed = 0;
   for (int i = 0; i < options.count; ++i) {
     if (i % kPlansPerModel == 0) {
       model = draw_model(random, options.emulate, limits);
       if (options.emulate) site.profile(model, options.profile_s);
     }
     const Plan plan = draw_plan(random, model, limits, i);
-    Row row;
     try {
-      row =
+      const Row row =
           undisturbed(options, layout_text(plan), [&] { return measure(options, site, model, plan, steps); });
+      print_row(plan, row);
+      tally.add(options, row);
     } catch (const std::runtime_error& error) {
       fmt::print(stderr, "{}: {}\n", layout_text(plan), error.what());
-      ++failed;
-      continue;
+      ++tally.failed;
     }
-    const double error_pct = row.error_pct();
-    fmt::print("\"{}\",{},{:.5f},{:.5f},{:.2f},{:.0f},{},{},{:.0f},{}\n", layout_text(plan), num_ranks(plan),
-               row.predicted_s(), row.measured.iteration_s, error_pct, row.predicted_bytes(),
-               row.measured.peak_bytes, row.tries, 100 * row.others_share, feature_text(plan));
-    std::fflush(stdout);
-    if (row.predictions.size() > 1) {
-      std::vector<double> each_s;
-      for (const Prediction& prediction : row.predictions) each_s.push_back(prediction.iteration_s);
-      fmt::print(stderr, "{}: predicted one after another: {:.5f} s\n", layout_text(plan),
-                 fmt::join(each_s, ", "));
-    }
-    if (row.measured.overrun_share > 0.01)
-      fmt::print(stderr, "{}: real computation outlasted the emulated one by {:.1f} % of its time\n",
-                 layout_text(plan), 100 * row.measured.overrun_share);
-    sum_pct += std::abs(error_pct);
-    worst_pct = std::max(worst_pct, std::abs(error_pct));
-    if (!options.emulate) worst_memory_pct = std::max(worst_memory_pct, std::abs(row.memory_error_pct()));
   }
-  const int done = options.count - failed;
-  const double mean_pct = done > 0 ? sum_pct / done : 0;
-  fmt::print("# {} layouts: error of time mean {:.2f} %, max {:.2f} %{}\n", done, mean_pct, worst_pct,
-             options.emulate ? "" : fmt::format("; of memory max {:.2f} %", worst_memory_pct));
-  const bool ok = failed == 0 && mean_pct <= options.mean_limit_pct && worst_pct <= options.limit_pct &&
-                  worst_memory_pct <= std::max(kMemoryLimit_pct, options.limit_pct);
+}
+
+int run(Options options) {
+  if (options.profile_s <= 0) options.profile_s = options.emulate ? 12 : 5;
+  Tally tally;
+  for (int i = 0; i < options.seeds; ++i) run_seed(options, options.seed + static_cast<uint64_t>(i), tally);
+  fmt::print("# {} layouts: error of time mean {:.2f} %, max {:.2f} %{}\n", tally.done, tally.mean_pct(),
+             tally.worst_pct,
+             options.emulate ? "" : fmt::format("; of memory max {:.2f} %", tally.worst_memory_pct));
+  const bool ok = tally.failed == 0 && tally.mean_pct() <= options.mean_limit_pct &&
+                  tally.worst_pct <= options.limit_pct &&
+                  tally.worst_memory_pct <= std::max(kMemoryLimit_pct, options.limit_pct);
   return ok ? kDone : kFailed;
 }
 
@@ -216,7 +246,9 @@ int run(int argc, char** argv) {
   CLI::App app{"Compares the simulator's predictions with runs of the trainer on this machine"};
   const std::map<std::string, bool> switches = {{"on", true}, {"off", false}};
   app.add_option("--seed", options.seed, "seed of models and plans");
-  app.add_option("--count", options.count, "number of plans")->check(CLI::PositiveNumber);
+  app.add_option("--seeds", options.seeds, "number of seeds, from that one on (default: 1)")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--count", options.count, "number of plans of each seed")->check(CLI::PositiveNumber);
   app.add_option("--emulate", options.emulate, "on: emulated devices and links; off: real computation")
       ->transform(CLI::CheckedTransformer(switches));
   app.add_option("--features", options.features,

@@ -91,6 +91,7 @@ std::vector<std::map<std::string, std::string>> rank_environments(
     set["SAILOR_GPU_TYPE"] = pipeline.stages[static_cast<size_t>(slot.stage)].gpu_type;
     set["SAILOR_MICROBATCH"] = std::to_string(plan.microbatch);
     set["SAILOR_MICROBATCHES"] = std::to_string(pipeline.microbatches);
+    set["SAILOR_RECOMPUTE"] = to_string(pipeline.stages[static_cast<size_t>(slot.stage)].recompute);
     set["SAILOR_GLOBAL_BATCH"] = std::to_string(plan.global_batch);
     if (plan.precision) set["SAILOR_PRECISION"] = to_string(*plan.precision);
   }

@@ -1,5 +1,6 @@
 #include "planner/report/framework_config.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -153,6 +154,28 @@ TEST_F(FrameworkConfigs, AccelerateHasThePlan) {
             "its launcher starts as many ranks on every node, and the plan does not (`sailor launch` can)");
 }
 
+TEST_F(FrameworkConfigs, AccelerateShardsParametersAsTheTrainerDoes) {
+  Plan of = whole();
+  of.zero = Zero::none;  // the framework shards
+  for (PlanPipeline& pipeline : of.pipelines) pipeline.stages[0].recompute = Recompute::full;
+  in_.job.trainer.kind = "fsdp";
+  const std::string fsdp = accelerate_config(in_.job, of).text;
+  EXPECT_EQ(value_of(fsdp, "distributed_type"), "FSDP");
+  EXPECT_EQ(value_of(fsdp, "fsdp_version"), "2");
+  EXPECT_EQ(value_of(fsdp, "fsdp_reshard_after_forward"), "true");
+  EXPECT_EQ(value_of(fsdp, "fsdp_activation_checkpointing"), "true");
+  in_.job.trainer.kind = "deepspeed-zero3";
+  EXPECT_EQ(accelerate_config(in_.job, of).why_not,
+            "its configuration can ask for recomputation of whole blocks, with FSDP, and for no other");
+  const FrameworkConfig deepspeed = deepspeed_config(in_.job, of);
+  EXPECT_EQ(nlohmann::json::parse(deepspeed.text).at("zero_optimization").at("stage"), 3);
+  EXPECT_THAT(deepspeed.notes, testing::Contains(testing::HasSubstr("must recompute its blocks")));
+  for (PlanPipeline& pipeline : of.pipelines) pipeline.stages[0].recompute = Recompute::none;
+  const std::string zero3 = accelerate_config(in_.job, of).text;
+  EXPECT_EQ(value_of(zero3, "distributed_type"), "DEEPSPEED");
+  EXPECT_EQ(value_of(zero3, "zero_stage"), "3");
+}
+
 TEST_F(FrameworkConfigs, NemoHasThePlan) {
   const FrameworkConfig out = nemo_config(in_.job, split());
   ASSERT_EQ(out.why_not, "");
@@ -229,6 +252,8 @@ TEST(ConfigFormats, NumbersHaveFractions) {
 TEST(ConfigFormats, KeepTrainersThatTheyAreFor) {
   EXPECT_EQ(find_config_format("torchtitan")->trainer_for("deepspeed"), "torchtitan");
   EXPECT_EQ(find_config_format("accelerate")->trainer_for("deepspeed"), "deepspeed");
+  EXPECT_EQ(find_config_format("accelerate")->trainer_for("fsdp"), "fsdp");
+  EXPECT_EQ(find_config_format("deepspeed")->trainer_for("deepspeed-zero3"), "deepspeed-zero3");
   EXPECT_EQ(find_config_format("mesh")->trainer_for("mine"), "mine");
   EXPECT_EQ(find_config_format("mesh")->trainer_for(""), "torchrun");
   EXPECT_EQ(find_config_format("table"), nullptr);

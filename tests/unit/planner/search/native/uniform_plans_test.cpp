@@ -125,9 +125,16 @@ TEST_P(UniformPlans, AreNoSlowerThanPlansMadeByHand) {
             for (const bool by_stage : {false, true}) {
               std::optional<Plan> plan = by_hand(inputs, of, tp, stages, pipelines, microbatch, by_stage);
               if (!plan) continue;
-              for (const Zero zero : {Zero::none, Zero::optimizer}) {
-                if (zero != Zero::none && !inputs.framework.may_shard_optimizer) continue;
+              const bool shards = inputs.framework.may_shard_optimizer;
+              const bool recomputes = inputs.framework.may_recompute;
+              for (const auto& [zero, recompute] :
+                   {std::pair(Zero::none, Recompute::none), std::pair(Zero::optimizer, Recompute::none),
+                    std::pair(Zero::none, Recompute::full), std::pair(Zero::optimizer, Recompute::full)}) {
+                if ((zero != Zero::none && !shards) || (recompute != Recompute::none && !recomputes))
+                  continue;
                 plan->zero = zero;
+                for (PlanPipeline& pipeline : plan->pipelines)
+                  for (PlanStage& stage : pipeline.stages) stage.recompute = recompute;
                 const Prediction prediction = simulate(inputs.context(), *plan, CostModel::native);
                 ++tried;
                 if (prediction.fits) best_s = std::min(best_s, prediction.iteration_s);
@@ -143,6 +150,9 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(UniformCase{"torchrun", kSmallGpt, 256, {{"A100-40", 2, 4}}},
                     UniformCase{"accelerate", kSmallGpt, 96, {{"A100-40", 1, 8}, {"H100-80", 1, 4}}},
                     UniformCase{"deepspeed", kSmallGpt, 512, {{"V100-32", 4, 4}}},
+                    UniformCase{"fsdp", kLlama8b, 256, {{"H100-80", 2, 8}, {"A100-80", 2, 8}}},
+                    UniformCase{"fsdp", kLlama8b, 64, {{"A100-40", 1, 8}}},
+                    UniformCase{"deepspeed-zero3", kLlama8b, 128, {{"L40S-48", 4, 8}}},
                     UniformCase{"megatron-core", kLlama8b, 128, {{"A100-80", 4, 8}}},
                     UniformCase{"megatron-core", kLlama8b, 256, {{"H100-80", 2, 8}, {"A100-80", 2, 8}}}));
 
