@@ -137,6 +137,26 @@ kill_nodes() {
   done
   kill -9 "${victims[@]}"
 }
+# The processes of another trainer's program ($program) in this cluster, oldest first; on one node of it.
+programs() {
+  local pid
+  for pid in $(pgrep -f "$program"); do
+    if [[ "$(cat "/proc/$pid/comm" 2>/dev/null)" == python* ]] && grep -qsF "SLURM_CONF=$SLURM_CONF" "/proc/$pid/environ"; then echo "$pid"; fi
+  done
+}
+programs_on() {
+  local pid
+  for pid in $(programs); do [ "$(node_of_pid "$pid")" != "$1" ] || echo "$pid"; done
+}
+no_programs() { [ -z "$(programs)" ]; }
+# power_off NODE RANKS: like kill_nodes, with so many ranks of the program there.
+power_off() {
+  local victims
+  mapfile -t victims < <(programs_on "$1")
+  expect "it has ranks on $1" test "${#victims[@]}" = "$2"
+  kill_nodes "$1"
+  kill -9 "${victims[@]}" 2>/dev/null || true
+}
 # Restarts the nodes' slurmd, but not the processes that ran there.
 revive_nodes() {
   local node

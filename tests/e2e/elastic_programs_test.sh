@@ -5,7 +5,8 @@
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/elastic_lib.sh" elastic-programs
 
-cp "$e2e/fixtures/train_sockets.py" "$e2e/../../trainer/python/sailor_steps.py" .
+program=train_sockets.py
+cp "$e2e/fixtures/$program" "$e2e/../../trainer/python/sailor_steps.py" .
 # job_yaml STEPS TRAINER ELASTIC
 job_yaml() {
   cat >job.yaml <<YAML
@@ -40,27 +41,6 @@ further() {
 }
 beyond() { [ "$(last_step)" -ge "$1" ] 2>/dev/null; }
 starts() { grep -c '^start at' "$output" || true; }
-# The processes of the program in this cluster, oldest first; on one node of it.
-programs() {
-  local pid
-  for pid in $(pgrep -f train_sockets.py); do
-    if [[ "$(cat "/proc/$pid/comm" 2>/dev/null)" == python3* ]] && grep -qsF "SLURM_CONF=$SLURM_CONF" "/proc/$pid/environ"; then echo "$pid"; fi
-  done
-}
-programs_on() {
-  local pid
-  for pid in $(programs); do [ "$(node_of_pid "$pid")" != "$1" ] || echo "$pid"; done
-}
-no_programs() { [ -z "$(programs)" ]; }
-# At once, so that nothing reports it.
-power_off() {
-  local victims
-  mapfile -t victims < <(programs_on "$1")
-  expect "it has ranks on $1" test "${#victims[@]}" = 2
-  kill_nodes "$1"
-  kill -9 "${victims[@]}" 2>/dev/null || true
-}
-
 job_yaml 100000 'command: [python3, train_sockets.py, "100000", "0.1"], grace: 10'
 submit --sailor-plan=plan.json
 expect "it trains" wait_until 60 has_text "$output" '^step 7 '
@@ -68,7 +48,7 @@ expect "on both nodes" has_text "$output" '^start at 0: 4 ranks, restart 0'
 
 # Slurm does not notice; nothing is said by the node.
 before=$(now)
-power_off a2
+power_off a2 2
 expect "it goes on without the lost node" wait_until 60 has_text "$output" '^start at [0-9]*: 2 ranks, restart 1'
 ok "ranks run again after $(seconds_since "$before") s"
 expect "from its own checkpoint" test "$(sed -n 's/^start at \([0-9]*\): 2 ranks.*/\1/p' "$output")" -ge 5

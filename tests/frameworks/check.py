@@ -8,6 +8,7 @@ import importlib.metadata
 import json
 import sys
 from pathlib import Path
+from typing import List, Optional
 
 DIRECTORY = Path(sys.argv[1])
 
@@ -138,7 +139,62 @@ def mesh(plan):
     return {"ranks": found}, {"ranks": config["ranks"]}
 
 
-CHECKS = {"torchtitan": ("torchtitan", torchtitan), "deepspeed": ("deepspeed", deepspeed), "accelerate": ("accelerate", accelerate),
+def source_of(package, file, names):
+    """Functions and classes of a file, without what it imports."""
+    tree = ast.parse(Path(importlib.metadata.distribution(package).locate_file(file)).read_text())
+    tree.body = [node for node in tree.body if getattr(node, "name", None) in names]
+    found = {"Optional": Optional, "List": List}
+    exec(compile(tree, file, "exec"), found)
+    return [found[name] for name in names]
+
+
+def megatron_groups(tp, dp, pp):
+    """As Megatron-Core makes them, in its default order."""
+    _, generator = source_of("megatron-core", "megatron/core/parallel_state.py", ["generate_masked_orthogonal_rank_groups", "RankGenerator"])
+    of = generator(tp=tp, ep=1, dp=dp, pp=pp, cp=1, order="tp-cp-ep-dp-pp")
+    return {kind: sorted(of.get_ranks(kind)) for kind in ("tp", "dp", "pp")}
+
+
+def torchtitan_groups(tp, dp, pp):
+    """As TorchTitan's device mesh has them."""
+    import torch
+    from torch.testing._internal.distributed.fake_pg import FakeStore
+    from torchtitan.distributed import ParallelDims, parallel_dims
+
+    parallel_dims.device_type = "cpu"
+    world = tp * dp * pp
+    groups = {"tp": set(), "dp": set(), "pp": set()}
+    for rank in range(world):
+        torch.distributed.init_process_group("fake", rank=rank, world_size=world, store=FakeStore())
+        dims = ParallelDims(dp_replicate=1, dp_shard=dp, cp=1, tp=tp, pp=pp, ep=1, etp=1, world_size=world)
+        dims.build_mesh()
+        for kind, name, degree in (("tp", "tp", tp), ("dp", "fsdp", dp), ("pp", "pp", pp)):
+            mesh = dims.get_optional_mesh(name) if degree > 1 else None
+            groups[kind].add(tuple(mesh.mesh.flatten().tolist()) if mesh else (rank,))
+        torch.distributed.destroy_process_group()
+    return {kind: sorted(map(list, of)) for kind, of in groups.items()}
+
+
+def orders(kind, groups_of):
+    """Groups of ranks, as the planner numbers them for a framework and as the framework forms them, under all plans that were drawn."""
+    found, wanted = [], []
+    for file in sorted(DIRECTORY.glob(f"ranks-*.{kind}.json")):
+        config = json.loads(file.read_text())
+        of = dict(zip(config["mesh_dim_names"], config["mesh_shape"]))
+        groups = {"tp": {}, "dp": {}, "pp": {}}
+        for rank, place in enumerate(config["ranks"]):
+            groups["tp"].setdefault((place["pipeline"], place["stage"]), []).append(rank)
+            groups["dp"].setdefault((place["stage"], place["tp_rank"]), []).append(rank)
+            groups["pp"].setdefault((place["pipeline"], place["tp_rank"]), []).append(rank)
+        found.append((of, {name: sorted(ranks.values()) for name, ranks in groups.items()}))
+        wanted.append((of, groups_of(of["tp"], of["dp"], of["pp"])))
+    assert len(found) > 3 and any(min(of.values()) > 1 for of, _ in found), [of for of, _ in found]
+    return {"groups": found}, {"groups": wanted}
+
+
+CHECKS = {"megatron ranks": ("megatron-core", lambda plan: orders("megatron-core", megatron_groups)),
+          "torchtitan ranks": ("torchtitan", lambda plan: orders("torchtitan", torchtitan_groups)),
+          "torchtitan": ("torchtitan", torchtitan), "deepspeed": ("deepspeed", deepspeed), "accelerate": ("accelerate", accelerate),
           "nemo": ("nemo_toolkit", nemo), "mesh": ("torch", mesh)}
 
 
@@ -147,7 +203,8 @@ def main():
     for name, (package, check) in CHECKS.items():
         try:
             version = importlib.metadata.version(package)
-            found, wanted = check(json.loads((DIRECTORY / f"{name}.plan.json").read_text()))
+            plan = DIRECTORY / f"{name}.plan.json"
+            found, wanted = check(json.loads(plan.read_text()) if plan.exists() else None)
         except (ImportError, importlib.metadata.PackageNotFoundError) as error:
             print(f"skipped: {name}: {error}")
             continue

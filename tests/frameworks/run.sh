@@ -7,7 +7,7 @@ usage() {
   cat <<'USAGE'
 usage: tests/frameworks/run.sh [--install] BIN_DIR
 
-The frameworks are in a virtual environment: $SAILOR_FRAMEWORKS_VENV, default $XDG_CACHE_HOME/sailor/frameworks. --install makes it (0.7 GB;
+The frameworks are in a virtual environment: $SAILOR_FRAMEWORKS_VENV, default $XDG_CACHE_HOME/sailor/frameworks. --install makes it (1.4 GB;
 PyTorch is that of tests/libtorch_2_11.sh). Frameworks that are not in it are skipped.
 USAGE
 }
@@ -60,5 +60,17 @@ check() {
 emit() {
   "$bin/sailor" plan "$1" --cluster cluster.yaml --format "$2" -o "$2.plan.json" --effort 2 "${@:4}" > "$2.$3" 2> emit.log || { cat emit.log; exit 1; }
 }
+# Plans of different degrees, for the order of ranks.
+RANDOM=31
+types=(A100-40 V100-32 RTX-3090 H100-80) hidden=(2048 4096 5120)
+for ((i = 1; i <= 20; i++)); do
+  printf 'model: {%s, layers: %d, hidden: %d, heads: 32, kv_heads: 8}\ntraining: {global_batch: %d, precision: fp16, steps: 10}\n' \
+    'family: llama, sequence: 2048, vocabulary: 32000' $((8 + 8 * (RANDOM % 5))) "${hidden[RANDOM % 3]}" $((64 << RANDOM % 3)) > job.yaml
+  printf 'sailor_snapshot: 1\nnodes: [{name: a, count: %d, zone: here, gpu_type: %s, gpus: %d}]\n' $((1 << RANDOM % 4)) "${types[RANDOM % 4]}" \
+    $((4 << RANDOM % 2)) > cluster.yaml
+  kind=megatron-core
+  ((i % 4 > 0)) || kind=torchtitan
+  "$bin/sailor" plan job.yaml --cluster cluster.yaml --format mesh --trainer $kind > "ranks-$i.$kind.json" 2> emit.log || rm "ranks-$i.$kind.json"   # no plan fits
+done
 check large.yaml 16
 check small.yaml 8

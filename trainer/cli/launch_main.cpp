@@ -54,7 +54,7 @@ FrameworkStyle::RankOrder order_of(const Arguments& arguments, const std::option
     throw InputError("--rank-order, --master-port: an elastic job chooses them; remove them");
   std::vector<std::string> command = {program_path("sailor-run")};
   if (!arguments.plan_file.empty()) command.insert(command.end(), {"--plan", arguments.plan_file});
-  command.push_back(job.file);
+  command.insert(command.end(), {job.file, "--"});
   command.insert(command.end(), arguments.command.begin(), arguments.command.end());
   become_program(command);
 }

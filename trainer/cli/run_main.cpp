@@ -285,8 +285,7 @@ int main(int argc, char** argv) {
   CLI::App app{"Trains a job, as its controller: inside a Slurm allocation, or on this machine",
                "sailor run"};
   app.add_option("JOB", arguments.job_file, "job spec (YAML)")->required();
-  app.add_option("COMMAND", arguments.command, "program and arguments instead of trainer.command");
-  app.positionals_at_end();
+  app.add_option("COMMAND", arguments.command, "program and arguments instead of trainer.command, after --");
   app.add_option("--plan", arguments.plan_file, "use this plan instead of the job's own");
   app.add_option("--directory", arguments.directory,
                  "run directory for metrics, logs and the summary (default: sailor-JOBID)");
