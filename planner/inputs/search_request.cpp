@@ -9,7 +9,7 @@ PlanOptions plan_options(const SearchRequest& request, const SiteConfig& site) {
   options.space = request.space;
   options.cost_model = request.cost_model;
   if (request.allow) options.allow = *request.allow;
-  options.top_k = std::max(request.candidates, kCandidates);
+  options.top_k = request.candidates;
   options.effort = request.effort.value_or(site.planner_effort);
   options.time_limit_s =
       request.time_limit_s.value_or(site.planner_time_limit_s * std::max(1.0, options.effort));

@@ -1,7 +1,6 @@
 // A user's search request, and the only place that derives search options from it and the site. So all
 // callers with the same request and inputs (`sailor plan`, `explain`, `pareto`, `report`, the plugin, the
-// controller) get the same first plan. The number of candidates to show does not affect the search, and
-// neither does the time limit, unless the search reaches it.
+// controller) get the same first plan. The time limit does not affect it, unless the search reaches it.
 #pragma once
 
 #include <atomic>
@@ -13,9 +12,6 @@
 
 namespace sailor {
 
-// Every search keeps at least this many candidates, because improving and placing them may change which is
-// best.
-inline constexpr int kCandidates = 8;
 // Number of candidates to show by default.
 inline constexpr int kShownCandidates = 5;
 
@@ -26,7 +22,7 @@ struct SearchRequest {
   // Absent = the site's; an effort above 1 increases it.
   std::optional<double> time_limit_s;
   std::optional<double> effort;               // as PlanOptions::effort; absent = the site's
-  int candidates = kCandidates;               // number to return; at least kCandidates are searched for
+  int candidates = kCandidates;               // as PlanOptions::top_k
   std::vector<Plan> previous;                 // as PlanOptions::previous
   std::optional<Precision> keep_precision{};  // as PlanOptions::keep_precision
   const std::atomic<bool>* stop = nullptr;

@@ -52,7 +52,8 @@ std::string with_text(const PlanningContext& context, const SearchResult& result
 // One row, in the order of the columns, but for the first one.
 std::vector<std::string> row_of(const PlanningContext& context, const SearchResult& result,
                                 const Candidate& candidate, const std::optional<PlannedStart>& start) {
-  const auto& [plan, p] = candidate;
+  const Plan& plan = candidate.plan;
+  const Prediction& p = candidate.prediction;
   const IterationShares shares = iteration_shares(context.framework, plan, p, result.cost_model);
   const int64_t steps = context.job.training.steps;
   std::vector<std::string> row = {num_stages_text(plan),

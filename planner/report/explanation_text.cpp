@@ -44,7 +44,8 @@ std::string restart_text(const PlanningContext& context, const Prediction& predi
 }
 
 std::string in_words(const PlanningContext& context, const Candidate& chosen) {
-  const auto& [plan, p] = chosen;
+  const Plan& plan = chosen.plan;
+  const Prediction& p = chosen.prediction;
   const int64_t steps = context.job.training.steps;
   const size_t D = plan.pipelines.size();
   std::string out =

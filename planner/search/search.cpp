@@ -8,6 +8,7 @@
 #include "planner/search/explain.h"
 #include "planner/search/native/native_search.h"
 #include "planner/search/precision_search.h"
+#include "planner/search/problem/candidates.h"
 #include "planner/search/published/published_search.h"
 #include "planner/spec/error.h"
 
@@ -24,9 +25,7 @@ SearchResult search_once(const PlanningContext& context, const PlanOptions& opti
   return result;
 }
 
-}  // namespace
-
-SearchResult search(const PlanningContext& context, const PlanOptions& options) {
+SearchResult search_with(const PlanningContext& context, const PlanOptions& options) {
   const std::vector<std::string> known = feature_names();
   for (const std::string& feature : options.without)
     if (std::find(known.begin(), known.end(), feature) == known.end())
@@ -52,6 +51,18 @@ SearchResult search(const PlanningContext& context, const PlanOptions& options) 
     if (result.status == SearchStatus::found) return result;
   }
   return search_once(context, lasting);
+}
+
+}  // namespace
+
+SearchResult search(const PlanningContext& context, const PlanOptions& options) {
+  const auto wanted = static_cast<size_t>(std::max(1, options.top_k));
+  PlanOptions kept = options;
+  kept.top_k = static_cast<int>(std::max(wanted, kCandidates));
+  SearchResult result = search_with(context, kept);
+  drop_better_shown(result.candidates, better_by(goal_of(context.job)));
+  result.candidates.resize(std::min(result.candidates.size(), wanted));
+  return result;
 }
 
 }  // namespace sailor

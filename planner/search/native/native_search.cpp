@@ -310,7 +310,7 @@ class NativeSearch {
   void find_bound() {
     double known_s = kNever;
     for (const Candidate& candidate : result_.candidates)
-      known_s = std::min(known_s, candidate.prediction.iteration_s);
+      if (!candidate.only_shown) known_s = std::min(known_s, candidate.prediction.iteration_s);
     std::optional<Space> offloading;
     if (may_offload()) offloading.emplace(context_, resources_, TokenSplit::none, false, true);
     Bound bound = least_possible(offloading ? *offloading : space_, all_offered_, known_s, deadline_);
@@ -346,25 +346,23 @@ class NativeSearch {
   void finish() {
     const auto wanted = static_cast<size_t>(std::max(1, options_.top_k));
     const size_t placed = extent_ == Extent::previous ? wanted : size().placed;
+    const size_t kept = std::min(wanted, kCandidates), templates = std::max(effort_.listed * kept, placed);
+    size_t at = 0;
     std::set<std::string> structures;
     for (const auto& [value, of] : ranked(std::max(effort_.listed * wanted, placed))) {
       CompactPlan compact;
       if (result_.candidates.size() >= std::max(wanted, placed)) break;
+      const bool only_shown = at++ >= templates || result_.candidates.size() >= std::max(kept, placed);
       if (!assign(space_, tidy(of, value), compact)) continue;
       improve_placement(space_, scorer_.model(), scorer_.goal(), compact,
                         placed > 0 ? effort_.placing : PlacementOptions{});
       use_fewer_nodes(space_, scorer_.model(), scorer_.goal(), compact);
-      Candidate candidate{plan_of(space_, compact), {}};
+      Candidate candidate{plan_of(space_, compact), {}, only_shown};
       if (!structures.insert(structure_of(candidate.plan)).second) continue;
       candidate.prediction = simulate(context_, candidate.plan, CostModel::native);
       result_.candidates.push_back(std::move(candidate));
     }
-    const auto value_of = [&](const Candidate& candidate) {
-      return scorer_.goal().value(candidate.prediction.figures());
-    };
-    std::stable_sort(result_.candidates.begin(), result_.candidates.end(),
-                     [&](const Candidate& a, const Candidate& b) { return value_of(a) < value_of(b); });
-    result_.candidates.resize(std::min(result_.candidates.size(), wanted));
+    keep_best(result_.candidates, better_by(scorer_.goal()), options_.top_k);
     if (extent_ == Extent::bounded && !space_.options.empty()) find_bound();
     for (const auto& [reason, count] : scorer_.rejected) result_.rejected[reason] += count;
     result_.cost_model = CostModel::native;
@@ -468,7 +466,7 @@ bool search_savings_once(const PlanningContext& context, PlanOptions options, co
     };
     std::erase_if(options.previous,
                   [&](const Plan& plan) { return !plan.sequence_parallel && plan.zero < Zero::gradients; });
-    for (size_t i = 0; i < result.candidates.size(); ++i)
+    for (size_t i = 0; i < result.candidates.size() && !result.candidates[i].only_shown; ++i)
       if (i == 0 || may_start(result.candidates[i].plan))
         options.previous.push_back(result.candidates[i].plan);
     options.top_k = std::min(options.top_k, kSavingCandidates);
@@ -499,6 +497,7 @@ bool search_savings_once(const PlanningContext& context, PlanOptions options, co
 
 // Does it split layers, or take time, for lack of memory?
 bool lacks_memory(const Candidate& candidate) {
+  if (candidate.only_shown) return false;
   return has_tensor_parallelism(candidate.plan) || candidate.plan.zero > Zero::optimizer ||
          !recomputing_stages(candidate.plan).empty();
 }

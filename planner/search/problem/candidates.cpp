@@ -8,6 +8,7 @@
 
 #include "planner/plan/place.h"
 #include "planner/plan/validate.h"
+#include "planner/search/problem/plan_options.h"
 
 namespace sailor {
 std::string structure_of(const Plan& plan) {
@@ -29,17 +30,42 @@ std::string structure_of(const Plan& plan) {
   return key;
 }
 
-void add_candidates(SearchResult& result, std::vector<Candidate> others, const Goal& goal, int count) {
-  std::vector<Candidate>& all = result.candidates;
-  for (Candidate& candidate : others) all.push_back(std::move(candidate));
-  const auto value = [&](const Candidate& candidate) { return goal.value(candidate.prediction.figures()); };
-  std::stable_sort(all.begin(), all.end(),
-                   [&](const Candidate& a, const Candidate& b) { return value(a) < value(b); });
+Better better_by(const Goal& goal) {
+  return [goal](const Candidate& a, const Candidate& b) {
+    return goal.value(a.prediction.figures()) < goal.value(b.prediction.figures());
+  };
+}
+
+void keep_best(std::vector<Candidate>& all, const Better& better, int count) {
+  const auto sort = [&] {
+    std::stable_sort(all.begin(), all.end(), [&](const Candidate& a, const Candidate& b) {
+      return a.only_shown == b.only_shown ? better(a, b) : b.only_shown;
+    });
+  };
+  sort();
   std::set<std::string> structures;
   std::erase_if(all, [&](const Candidate& candidate) {
     return !structures.insert(structure_of(candidate.plan)).second;
   });
+  for (size_t i = kCandidates; i < all.size(); ++i) all[i].only_shown = true;
+  sort();
   all.resize(std::min(all.size(), static_cast<size_t>(std::max(1, count))));
+}
+
+void add_candidates(SearchResult& result, std::vector<Candidate> others, const Goal& goal, int count) {
+  std::vector<Candidate>& all = result.candidates;
+  for (Candidate& candidate : others) all.push_back(std::move(candidate));
+  keep_best(all, better_by(goal), count);
+}
+
+void drop_better_shown(std::vector<Candidate>& all, const Better& better) {
+  const auto shown =
+      std::find_if(all.begin(), all.end(), [](const Candidate& candidate) { return candidate.only_shown; });
+  if (shown == all.begin() || shown == all.end()) return;
+  const Candidate last = *std::prev(shown);
+  all.erase(
+      std::remove_if(shown, all.end(), [&](const Candidate& candidate) { return better(candidate, last); }),
+      all.end());
 }
 
 void fill_in_predictions(SearchResult& result) {
@@ -102,14 +128,15 @@ std::vector<Candidate> Candidates::placed(int count, std::map<std::string, int64
     }
     Candidate candidate{std::move(plan), {}};
     candidate.prediction = simulate(context_, candidate.plan, CostModel::published);
+    candidate.only_shown = out.size() >= kCandidates;
     if (accepted(candidate.prediction, rejected)) out.push_back(std::move(candidate));
   }
   // Of equal candidates, the one that is better in the other quantity.
   const auto key = [&](const Candidate& c) {
     return std::tuple(value(c.prediction), c.prediction.iteration_s, c.prediction.usd_per_iteration());
   };
-  std::stable_sort(out.begin(), out.end(),
-                   [&](const Candidate& a, const Candidate& b) { return key(a) < key(b); });
+  keep_best(
+      out, [&](const Candidate& a, const Candidate& b) { return key(a) < key(b); }, count);
   return out;
 }
 

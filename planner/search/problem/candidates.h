@@ -2,6 +2,7 @@
 // stages, TP degrees), so that the candidates differ in more than a layer boundary. Not thread-safe.
 #pragma once
 
+#include <functional>
 #include <limits>
 #include <map>
 #include <string>
@@ -18,9 +19,16 @@ namespace sailor {
 // each kind of pipeline, and its features.
 std::string structure_of(const Plan& plan);
 
-// Adds the candidates of another search of the same job: of each structure the best remains, at most `count`
-// in all, best first.
+using Better = std::function<bool(const Candidate&, const Candidate&)>;
+Better better_by(const Goal& goal);
+// Of each structure the best remains, at most `count` in all, best first: those that are only shown, and all
+// but the first kCandidates, after the others.
+void keep_best(std::vector<Candidate>& all, const Better& better, int count);
+// The same with the candidates of another search of the same job.
 void add_candidates(SearchResult& result, std::vector<Candidate> others, const Goal& goal, int count);
+// The end of a search: of those that are only shown, drops what is better than others, so that the first
+// candidates are the same whatever number is shown.
+void drop_better_shown(std::vector<Candidate>& all, const Better& better);
 // Writes its prediction into every plan.
 void fill_in_predictions(SearchResult& result);
 

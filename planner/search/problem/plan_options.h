@@ -20,12 +20,16 @@ enum class SearchSpace { paper, full };
 const char* to_string(SearchSpace space);
 SearchSpace parse_search_space(const std::string& text);  // throws InputError
 
+// Candidates that a search always keeps: placing and improving them may change which is best.
+inline constexpr size_t kCandidates = 8;
+
 struct PlanOptions {
   SearchSpace space = SearchSpace::full;
   CostModel cost_model = CostModel::native;
   // Features of plans in the space `full` under the native cost model.
   PlanFeatures allow = trainable_features();
-  int top_k = 5;  // candidates to return, best first
+  // Most candidates to return, best first. Whatever the number, the first of them are the same.
+  int top_k = 5;
   // Factor on the effort of the native search, which is counted, not timed.
   double effort = 1;
   // Limits the effort to about this time on a current machine. It is an input like the others, while

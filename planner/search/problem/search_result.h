@@ -15,6 +15,8 @@ namespace sailor {
 struct Candidate {
   Plan plan;  // placed on nodes; with its prediction
   Prediction prediction;
+  // One more to show, of a list longer than kCandidates: the search does not go on from it.
+  bool only_shown = false;
 };
 
 // time_limit: reached before any plan was found.
