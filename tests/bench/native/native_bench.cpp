@@ -28,9 +28,7 @@ struct Found {
 
 // One line of numbers (0 = none), then the plan, if any.
 std::string run_search(const RandomProblem& problem, const NativeOptions& options) {
-  PlanOptions of_search;
-  of_search.explain = false;
-  options.effort.limit(of_search, options.search_effort);
+  const PlanOptions of_search = options.effort.options(options.search_effort);
   const double started_s = process_cpu_s();
   const SearchResult result = search(problem.inputs.context(), of_search);
   const double cpu_s = process_cpu_s() - started_s;

@@ -266,7 +266,12 @@ RandomProblem random_problem(const Catalog& catalog, uint64_t seed, int number, 
   problem.inputs.job = parse_job_spec(problem.job_yaml, "job.yaml");
   problem.inputs.framework = own_framework(Ranks::gpus);
   problem.inputs.profiles = load_profiles({}, problem.inputs.job, catalog, problem.inputs.framework);
-  if (limits.drawn_links) problem.inputs.profiles.network.add(to_profile(problem.network));
+  NetworkProfile& links = problem.inputs.profiles.network;
+  if (limits.drawn_links)
+    links.add(to_profile(problem.network));
+  else
+    problem.network.links.clear();
+  for (const SnapshotNode& node : problem.inputs.snapshot.nodes) links.set_region(node.zone, node.region);
   return problem;
 }
 

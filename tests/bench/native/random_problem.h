@@ -28,7 +28,7 @@ struct ProblemLimits {
 struct RandomProblem {
   Inputs inputs;
   std::string job_yaml;  // the text that inputs.job was read from
-  NetworkFile network;   // the links between nodes, as inputs.profiles.network has them
+  NetworkFile network;   // the drawn links between nodes, which inputs.profiles.network has too
 
   int gpus() const;                        // free ones
   std::vector<std::string> types() const;  // of free GPUs, ascending

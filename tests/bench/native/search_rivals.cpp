@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <set>
+
+#include "planner/inputs/search_request.h"
 
 namespace sailor::bench {
 namespace {
@@ -42,6 +45,14 @@ std::optional<Rival> best_found(Judge& judge, const ClusterPart& part, const Pla
 
 }  // namespace
 
+PlanOptions SearchEffort::options(double factor) const {
+  SearchRequest request;
+  request.effort = factor;
+  request.time_limit_s = std::max(1.0, factor) * time_limit_s;
+  request.explain = false;
+  return plan_options(request, SiteConfig());
+}
+
 std::vector<ClusterPart> cluster_parts(const Snapshot& snapshot) {
   std::set<std::string> type_set, zones;
   for (const SnapshotNode& node : snapshot.nodes) {
@@ -76,20 +87,15 @@ std::optional<Rival> best_on_parts(Judge& judge, const SearchEffort& effort, dou
   if (whole) parts.push_back({"search with more effort", judge.context().snapshot});
   std::optional<Rival> best;
   for (const ClusterPart& part : parts) {
-    PlanOptions options;
-    options.explain = false;
-    effort.limit(options, factor);
-    keep_faster(best, best_found(judge, part, options));
+    keep_faster(best, best_found(judge, part, effort.options(factor)));
   }
   return best;
 }
 
 std::optional<Rival> best_published(Judge& judge, const SearchEffort& effort, double factor) {
-  PlanOptions options;
+  PlanOptions options = effort.options(factor);
   options.space = SearchSpace::paper;
   options.cost_model = CostModel::published;
-  options.explain = false;
-  effort.limit(options, factor);
   return best_found(judge, {"published model", judge.context().snapshot}, options);
 }
 

@@ -2,23 +2,17 @@
 // model. A plan for a part is a plan for the whole, so the search on the whole should be no worse.
 #pragma once
 
-#include <algorithm>
-#include <functional>
-
 #include "planner/search/search.h"
 #include "tests/bench/native/judge.h"
 
 namespace sailor::bench {
 
-// The limits of every search of the bench, `factor` times the usual. The only place that sets them.
+// The options of every search of the bench: those of `sailor plan`, with `factor` times the usual effort.
 struct SearchEffort {
   // A safety net: searches end by effort.
   double time_limit_s = 20;
 
-  void limit(PlanOptions& options, double factor) const {
-    options.effort = factor;
-    options.time_limit_s = std::max(1.0, factor) * time_limit_s;
-  }
+  PlanOptions options(double factor) const;
 };
 
 // A part of a cluster, by name, without the other nodes.

@@ -21,10 +21,8 @@ size_t nodes_of(const Plan& plan) {
 
 Searched searched(const Inputs& inputs, const PlanFeatures& allow, const NativeOptions& options) {
   const ChildOutput output = run_in_child([&] {
-    PlanOptions of_search;
-    of_search.explain = false;
+    PlanOptions of_search = options.effort.options(options.search_effort);
     of_search.allow = allow;
-    options.effort.limit(of_search, options.search_effort);
     const double started_s = process_cpu_s();
     const SearchResult found = search(inputs.context(), of_search);
     const double cpu_s = process_cpu_s() - started_s, bound_s = found.bound_iteration_s.value_or(0);

@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "planner/plan/plan_json.h"
 #include "tests/bench/native/hill_climb.h"
 #include "tests/bench/native/layer_sums.h"
 #include "tests/bench/native/node_filler.h"
@@ -159,6 +160,25 @@ TEST(ClusterParts, AreSubsetsOfTypesZonesAndParts) {
   }
   EXPECT_THAT(names, ElementsAre("search only A", "search only B", "search 0.5 of A", "search 0.75 of A",
                                  "search 0.5 of B", "search 0.75 of B"));
+}
+
+TEST(NativeSearch, TheNumberOfCandidatesDoesNotChangeTheFirst) {
+  const Catalog catalog = load_catalog(SAILOR_SOURCE_DIR "/etc/catalog.yaml");
+  const std::pair<uint64_t, int> problems[] = {{91, 5}, {33, 3}};
+  for (const auto& [seed, number] : problems) {
+    const RandomProblem problem = random_problem(catalog, seed, number, {64, 3, 2});
+    std::vector<std::string> all;
+    for (const int top_k : {40, 8, 5, 1}) {
+      PlanOptions options = SearchEffort().options(1);
+      options.top_k = top_k;
+      std::vector<std::string> plans;
+      for (const Candidate& candidate : search(problem.inputs.context(), options).candidates)
+        plans.push_back(to_json(candidate.plan));
+      if (all.empty()) all = plans;
+      all.resize(std::min(all.size(), static_cast<size_t>(top_k)));
+      EXPECT_EQ(plans, all) << top_k << " candidates of problem " << number;
+    }
+  }
 }
 
 TEST(NativeSearch, MoreEffortNeverMakesAPlanWorse) {

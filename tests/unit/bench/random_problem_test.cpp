@@ -6,7 +6,10 @@
 #include <set>
 
 #include "planner/inputs/load_inputs.h"
+#include "planner/inputs/search_request.h"
+#include "planner/plan/plan_json.h"
 #include "tests/bench/native/judge.h"
+#include "tests/bench/native/search_rivals.h"
 #include "tests/bench/native/uniform_rivals.h"
 
 namespace sailor::bench {
@@ -66,20 +69,38 @@ TEST(RandomProblem, StaysWithinItsLimits) {
   EXPECT_EQ(zones, (std::set<size_t>{1, 2}));
 }
 
-TEST(RandomProblem, IsTheSameToTheCommandLine) {
-  const std::filesystem::path to = std::filesystem::path(testing::TempDir()) / "random_problem";
-  const RandomProblem problem = random_problem(load_catalog(kCatalog), 4, 3, {64, 3, 2});
+// As the command line reads it from files.
+PlanningInputs dumped(const RandomProblem& problem, const char* name) {
+  const std::filesystem::path to = std::filesystem::path(testing::TempDir()) / name;
   dump_problem(problem, to);
-  const PlanningInputs read = load_inputs(to / "job.yaml", to / "sailor.yaml", {}, [&](const SiteConfig&) {
-    return load_snapshot(to / "cluster.yaml");
-  });
-  const std::vector<Rival> plans =
-      uniform_plans_by_estimate(problem.inputs.context(), trainable_features(), 5);
-  ASSERT_FALSE(plans.empty());
-  for (const Rival& rival : plans)
-    EXPECT_DOUBLE_EQ(simulate(read.context(), rival.plan).iteration_s,
-                     simulate(problem.inputs.context(), rival.plan).iteration_s)
-        << rival.name;
+  return load_inputs(to / "job.yaml", to / "sailor.yaml", {},
+                     [&](const SiteConfig&) { return load_snapshot(to / "cluster.yaml"); });
+}
+
+TEST(RandomProblem, IsTheSameToTheCommandLine) {
+  for (const bool drawn_links : {true, false}) {
+    const RandomProblem problem = random_problem(load_catalog(kCatalog), 91, 5, {64, 3, 2, drawn_links});
+    const PlanningInputs read = dumped(problem, "random_problem");
+    const std::vector<Rival> plans =
+        uniform_plans_by_estimate(problem.inputs.context(), trainable_features(), 5);
+    ASSERT_FALSE(plans.empty());
+    for (const Rival& rival : plans)
+      EXPECT_DOUBLE_EQ(simulate(read.context(), rival.plan).iteration_s,
+                       simulate(problem.inputs.context(), rival.plan).iteration_s)
+          << rival.name;
+  }
+}
+
+TEST(RandomProblem, IsPlannedAsByTheCommandLine) {
+  for (const bool drawn_links : {true, false}) {
+    const RandomProblem problem = random_problem(load_catalog(kCatalog), 91, 5, {64, 3, 2, drawn_links});
+    const PlanningInputs read = dumped(problem, "planned_problem");
+    const SearchResult here = search(problem.inputs.context(), SearchEffort().options(1)),
+                       there = search(read.context(), plan_options({}, read.site));
+    ASSERT_FALSE(here.candidates.empty());
+    ASSERT_FALSE(there.candidates.empty());
+    EXPECT_EQ(to_json(here.candidates[0].plan), to_json(there.candidates[0].plan));
+  }
 }
 
 }  // namespace
