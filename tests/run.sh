@@ -10,7 +10,8 @@ usage: tests/run.sh [--build] [--long NAME] [-R PATTERN] [-j N]
   --build       only install and build; programs are in build/bin
   -R PATTERN    build, then run only the tests whose names match
   --long NAME   run a long test that is not part of the suite: asan, tsan, fuzz, equality, properties,
-                transformers, tokenizers, templates, parquet, libtorch, minimal, package, rpm, elastic, chaos, busy, cuts, mutations or roots
+                transformers, tokenizers, templates, frameworks, parquet, libtorch, minimal, package, rpm, elastic, chaos, busy, cuts, mutations or
+                roots
   -j N          compile with N jobs, and test with two more: end-to-end tests mostly wait (default: one per core)
 
 Works from any directory. Tests of missing data sets are skipped: set SAILOR_REFERENCE to the reference
@@ -118,6 +119,11 @@ case $action in
         configure_and_build ci template_check sailor-tokenize
         exec "$root/tests/transformers/templates.sh" "$build/bin/template_check" "$build/bin/sailor-tokenize" "${SEED:-$RANDOM}"
         ;;
+      frameworks)   # installs them: 1.4 GB
+        configure_and_build ci
+        "$root/tests/frameworks/run.sh" --install "$build/bin"
+        ctest --test-dir "$build" --output-on-failure -R '^e2e\.(frameworks|torchrun)$'
+        ;;
       parquet) exec "$root/tests/parquet.sh" -j "$jobs" --seed "${SEED:-$RANDOM}" ;;
       libtorch) exec "$root/tests/libtorch_2_11.sh" -j "$jobs" --all ;;
       minimal) exec "$root/tests/minimal.sh" ;;
@@ -144,7 +150,7 @@ case $action in
         ;;
       mutations) exec "$root/tests/mutations/run.sh" -j "$jobs" ;;
       roots) for suite in bookworm trixie forky; do "$root/tests/roots.sh" "$suite" --fresh; done ;;
-      *) echo "sailor: tests/run.sh: unknown long run \"$long\" (asan, tsan, fuzz, equality, properties, transformers, tokenizers, templates, parquet, libtorch, minimal, package, rpm, elastic, chaos, busy, cuts, mutations, roots)" >&2; exit 2 ;;
+      *) echo "sailor: tests/run.sh: unknown long run \"$long\" (asan, tsan, fuzz, equality, properties, transformers, tokenizers, templates, frameworks, parquet, libtorch, minimal, package, rpm, elastic, chaos, busy, cuts, mutations, roots)" >&2; exit 2 ;;
     esac
     ;;
   build) configure_and_build ci ;;

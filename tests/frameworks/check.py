@@ -48,17 +48,17 @@ def torchtitan(plan):
     return found, wanted
 
 
-def deepspeed(plan):
+def deepspeed(plan, file="deepspeed.json", stage=1):
     from deepspeed import comm
     from deepspeed.runtime.config import DeepSpeedConfig
 
     comm.get_rank = lambda: 0  # one of the plan's ranks, without the others
-    config = DeepSpeedConfig(str(DIRECTORY / "deepspeed.json"), mpu=DataParallel(len(plan["pipelines"])))
+    config = DeepSpeedConfig(str(DIRECTORY / file), mpu=DataParallel(len(plan["pipelines"])))
     found = {"tp": 1, "pp": 1, "dp": len(plan["pipelines"]), "microbatch": config.train_micro_batch_size_per_gpu,
              "microbatches": config.gradient_accumulation_steps, "global_batch": config.train_batch_size,
              "zero": int(config.zero_config.stage), "clip": config.gradient_clipping, "bf16": config.bfloat16_config.enabled,
              "optimizer": config.optimizer_name, "lr": config.optimizer_params["lr"]}
-    return found, described(plan, zero=1, clip=1.0, bf16=True, optimizer="adamw", lr=3e-4)
+    return found, described(plan, zero=stage, clip=1.0, bf16=True, optimizer="adamw", lr=3e-4)
 
 
 class DataParallel:
@@ -82,6 +82,22 @@ def accelerate(plan):
     wanted = {"kind": "MULTI_GPU", "processes": len(plan["pipelines"]), "machines": len(nodes), "precision": "bf16"}
     arguments, _, _ = _validate_launch_command(launch_command_parser().parse_args(["--config_file", file, "train.py"]))
     assert (arguments.num_processes, arguments.num_machines, arguments.multi_gpu) == (config.num_processes, config.num_machines, True), arguments
+    return found, wanted
+
+
+def fsdp(plan):
+    from accelerate.commands.config.config_args import load_config_from_file
+    from accelerate.commands.launch import _validate_launch_command, launch_command_parser
+
+    file = str(DIRECTORY / "fsdp.yaml")
+    config = load_config_from_file(file)
+    recomputes = plan["pipelines"][0]["stages"][0]["recompute"] == "full"
+    found = {"kind": config.distributed_type.value, "processes": config.num_processes, "precision": config.mixed_precision,
+             "recompute": config.fsdp_config["fsdp_activation_checkpointing"]}
+    wanted = {"kind": "FSDP", "processes": len(plan["pipelines"]), "precision": "bf16", "recompute": recomputes}
+    arguments, _, _ = _validate_launch_command(launch_command_parser().parse_args(["--config_file", file, "train.py"]))
+    assert (arguments.use_fsdp, str(arguments.fsdp_version), str(arguments.fsdp_reshard_after_forward).lower()) == (True, "2", "true"), arguments
+    assert str(arguments.fsdp_activation_checkpointing).lower() == str(recomputes).lower(), arguments
     return found, wanted
 
 
@@ -194,8 +210,9 @@ def orders(kind, groups_of):
 
 CHECKS = {"megatron ranks": ("megatron-core", lambda plan: orders("megatron-core", megatron_groups)),
           "torchtitan ranks": ("torchtitan", lambda plan: orders("torchtitan", torchtitan_groups)),
-          "torchtitan": ("torchtitan", torchtitan), "deepspeed": ("deepspeed", deepspeed), "accelerate": ("accelerate", accelerate),
-          "nemo": ("nemo_toolkit", nemo), "mesh": ("torch", mesh)}
+          "torchtitan": ("torchtitan", torchtitan), "deepspeed": ("deepspeed", deepspeed),
+          "zero3": ("deepspeed", lambda plan: deepspeed(plan, "zero3.json", 3)), "accelerate": ("accelerate", accelerate),
+          "fsdp": ("accelerate", fsdp), "nemo": ("nemo_toolkit", nemo), "mesh": ("torch", mesh)}
 
 
 def main():

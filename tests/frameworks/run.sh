@@ -45,20 +45,22 @@ printf 'model: {%s, layers: 16, hidden: 1024}\ntraining: {global_batch: 256, %s}
 # check LARGE GPUS: plans for the job LARGE, and for the small one where the model is not split, on nodes of 4 GPUs.
 check() {
   printf 'sailor_snapshot: 1\nnodes: [{name: a, count: %d, zone: here, gpu_type: A100-40, gpus: 4}]\n' $(($2 / 4)) > cluster.yaml
-  emit "$1" torchtitan toml
-  emit small.yaml deepspeed json
-  emit small.yaml accelerate yaml
-  emit "$1" nemo yaml
-  emit "$1" mesh json --trainer megatron-core
+  emit "$1" torchtitan torchtitan.toml
+  emit small.yaml deepspeed deepspeed.json
+  emit small.yaml deepspeed zero3.json --trainer deepspeed-zero3
+  emit small.yaml accelerate accelerate.yaml
+  emit "$1" accelerate fsdp.yaml --trainer fsdp
+  emit "$1" nemo nemo.yaml
+  emit "$1" mesh mesh.json --trainer megatron-core
   "$venv/bin/python" "$here/check.py" "$work" 2> check.log || {
     local code=$?
     [[ $code == 77 ]] || cat check.log
     exit "$code"
   }
 }
-# emit JOB FORMAT SUFFIX [OPTION...]
+# emit JOB FORMAT FILE [OPTION...]: FILE, and its plan.
 emit() {
-  "$bin/sailor" plan "$1" --cluster cluster.yaml --format "$2" -o "$2.plan.json" --effort 2 "${@:4}" > "$2.$3" 2> emit.log || { cat emit.log; exit 1; }
+  "$bin/sailor" plan "$1" --cluster cluster.yaml --format "$2" -o "${3%%.*}.plan.json" --effort 2 "${@:4}" > "$3" 2> emit.log || { cat emit.log; exit 1; }
 }
 # Plans of different degrees, for the order of ranks.
 RANDOM=31
