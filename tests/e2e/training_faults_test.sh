@@ -52,6 +52,7 @@ expect "agent killed: names the node" contains "$err" "$node"
 wait_idle
 
 training "controller killed"
+wait_until 20 test -e "sailor-$job/trace-step-5.json" || true  # a file that is being written may stay incomplete
 kill -9 "$(pids_of sailor-run)"
 gone "controller killed" 25
 wait_idle
