@@ -208,12 +208,15 @@ class NativeSearch {
                       static_cast<int64_t>(effort_.from_previous * static_cast<double>(steps())), deadline_);
     if (scorer_.recomputes_as_needed()) previous_->recompute_as_needed();
     for (const Plan& previous : options_.previous)
-      for (const Plan& plan : still_possible(previous, context_.job, resources_.usable)) {
+      for (Plan& plan : still_possible(previous, context_.job, resources_.usable)) {
         PlanTemplate of;
-        if (!template_of(space_, plan, of)) continue;
+        if (!limit_features(plan, all_offered_) || !template_of(space_, plan, of)) continue;
         for (const int block : blocks_of(space_, of)) {
           of.block = block;
-          previous_->score(of);
+          for (const Fill fill : {Fill::packed, Fill::even, Fill::together}) {
+            of.fill = fill;
+            previous_->score(of);
+          }
         }
       }
     if (space_.most_copies > 1 || space_.may_offload) score_gathering_plans(*previous_, offered_);
@@ -394,6 +397,33 @@ class NativeSearch {
   std::optional<Scorer> split_;  // of that with split backwards
 };
 
+// A template has the stages of a plan, but not the node of each: previous plans that can run as they are stay
+// candidates, placed as before.
+void keep_previous(const PlanningContext& context, const PlanOptions& options, SearchResult& result) {
+  if (options.previous.empty() || context.framework.uniform_plans) return;
+  std::map<std::string, int64_t> rejected;
+  const Snapshot usable = usable_resources(context, options, rejected).usable;
+  const PlanFeatures features = offered(options, context);
+  const Goal goal = goal_of(context.job);
+  std::vector<Candidate> kept;
+  for (const Plan& previous : options.previous) {
+    if (!still_complete(previous, context.job, features, usable)) continue;
+    Candidate candidate{previous, {}};
+    candidate.plan.prediction.reset();
+    try {
+      candidate.prediction = simulate(context, candidate.plan, CostModel::native);
+    } catch (const InputError&) {  // a shape without a profile
+      continue;
+    }
+    if (candidate.prediction.fits && std::isfinite(goal.allowed_value(candidate.prediction.figures())))
+      kept.push_back(std::move(candidate));
+  }
+  if (kept.empty()) return;
+  result.status = SearchStatus::found;
+  result.reason.clear();
+  add_candidates(result, std::move(kept), goal, options.top_k);
+}
+
 // The nodes that a plan uses.
 Snapshot used_part(const Snapshot& snapshot, const Plan& plan) {
   std::set<std::string> names;
@@ -554,6 +584,7 @@ SearchResult search_once(const PlanningContext& context, const PlanOptions& opti
   NativeSearch first(context, options, extent);
   SearchResult result = first.run();
   effort_s += first.effort_s();
+  keep_previous(context, options, result);
   if (result.status == SearchStatus::found) search_used_nodes(context, options, first.effort_s(), result);
   search_savings(context, options, first.possible_savings(), result);
   return result;

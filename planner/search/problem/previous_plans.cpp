@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "planner/plan/place.h"
+#include "planner/plan/validate.h"
 
 namespace sailor {
 namespace {
@@ -60,6 +61,22 @@ void grow(Plan& plan, size_t most) {
   for (size_t j = 0; plan.pipelines.size() < most; ++j) plan.pipelines.push_back(plan.pipelines[j]);
 }
 
+// What check_plan() does not refuse, because the trainer supports it in every plan.
+bool has_only(const PlanFeatures& offered, const Plan& plan) {
+  if (plan.interleave > 1 && !offered.contains(PlanFeature::interleave)) return false;
+  const auto [least, most] = std::minmax_element(
+      plan.pipelines.begin(), plan.pipelines.end(),
+      [](const PlanPipeline& a, const PlanPipeline& b) { return a.microbatches < b.microbatches; });
+  const int round = plan.interleave > 1 ? num_groups(plan, *most) : 1;
+  if (most->microbatches - least->microbatches > round && !offered.contains(PlanFeature::unlike_shares))
+    return false;
+  const auto cut_like = [](const PlanStage& a, const PlanStage& b) { return a.end_layer == b.end_layer; };
+  return offered.contains(PlanFeature::unlike_cuts) ||
+         std::ranges::all_of(plan.pipelines, [&](const PlanPipeline& pipeline) {
+           return std::ranges::equal(pipeline.stages, plan.pipelines.front().stages, cut_like);
+         });
+}
+
 }  // namespace
 
 std::vector<Plan> still_possible(const Plan& previous, const JobSpec& job, const Snapshot& usable) {
@@ -106,6 +123,23 @@ std::vector<Plan> still_possible(const Plan& previous, const JobSpec& job, const
     plans.push_back(plan);
   }
   return plans;
+}
+
+bool limit_features(Plan& plan, const PlanFeatures& offered) {
+  plan.zero = std::min(plan.zero, zero_degrees(offered).back());
+  if (!offered.contains(PlanFeature::recompute))
+    for (PlanPipeline& pipeline : plan.pipelines)
+      for (PlanStage& stage : pipeline.stages) stage.recompute = Recompute::none;
+  return has_only(offered, plan);
+}
+
+bool still_complete(const Plan& previous, const JobSpec& job, const PlanFeatures& offered,
+                    const Snapshot& usable) {
+  const bool placed = std::ranges::all_of(previous.pipelines, [](const PlanPipeline& pipeline) {
+    return std::ranges::none_of(pipeline.stages, [](const PlanStage& stage) { return stage.node.empty(); });
+  });
+  return placed && check_plan(previous, job, offered).empty() && has_only(offered, previous) &&
+         check_plan(previous, usable).empty() && within_quotas(previous, job.resources, usable);
 }
 
 }  // namespace sailor

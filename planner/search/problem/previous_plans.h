@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "planner/plan/features.h"
 #include "planner/plan/plan.h"
 #include "planner/spec/job_spec.h"
 #include "planner/spec/snapshot.h"
@@ -15,5 +16,14 @@ namespace sailor {
 // own if there is room, and with fewer pipelines if that takes no more rounds. Empty if not one pipeline is
 // left, or the plan is for another model or batch.
 std::vector<Plan> still_possible(const Plan& previous, const JobSpec& job, const Snapshot& usable);
+
+// Takes from the plan what is not offered: recomputation, and sharding beyond the highest degree. False if
+// what remains still has other features.
+bool limit_features(Plan& plan, const PlanFeatures& offered);
+
+// Can the previous plan run as it is? The GPUs that it names are there, the job may use as many, and it has
+// no features but these.
+bool still_complete(const Plan& previous, const JobSpec& job, const PlanFeatures& offered,
+                    const Snapshot& usable);
 
 }  // namespace sailor

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "planner/plan/plan_json.h"
+#include "planner/plan/validate.h"
 #include "tests/bench/native/hill_climb.h"
 #include "tests/bench/native/layer_sums.h"
 #include "tests/bench/native/node_filler.h"
@@ -199,6 +200,34 @@ TEST(NativeSearch, MoreEffortNeverMakesAPlanWorse) {
     };
     EXPECT_LE(found_s(3), found_s(1)) << number;
   }
+}
+
+// Also where its placement cannot be written as a template.
+TEST(NativeSearch, APreviousPlanThatCanStillRunIsNeverMadeWorse) {
+  const Catalog catalog = load_catalog(SAILOR_SOURCE_DIR "/etc/catalog.yaml");
+  int improved = 0;
+  for (int number = 1; number <= 12; ++number) {
+    const RandomProblem problem = random_problem(catalog, 4711, number, {24, 3, 2});
+    const SearchResult found = search(problem.inputs.context(), SearchEffort().options(0.1));
+    if (found.candidates.empty()) continue;
+    const Candidate& best = found.candidates[0];
+    Judge judge(problem.inputs.context());
+    const std::optional<Rival> better =
+        climb_from(judge, {"", best.plan, best.prediction.iteration_s}, 1, 2000);
+    improved += better.has_value();
+    PlanOptions quick = SearchEffort().options(0.01);
+    quick.previous = {better ? better->plan : best.plan};
+    const SearchResult again = search(problem.inputs.context(), quick);
+    ASSERT_EQ(again.status, SearchStatus::found) << number;
+    EXPECT_LE(again.candidates[0].prediction.iteration_s,
+              better ? better->iteration_s : best.prediction.iteration_s)
+        << number;
+    // What the job does not allow any more goes.
+    quick.allow = {};
+    for (const Candidate& candidate : search(problem.inputs.context(), quick).candidates)
+      EXPECT_THAT(check_plan(candidate.plan, problem.inputs.job, {}), IsEmpty()) << number;
+  }
+  EXPECT_GT(improved, 2);
 }
 
 }  // namespace
