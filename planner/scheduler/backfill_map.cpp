@@ -6,13 +6,13 @@
 namespace sailor {
 
 void BackfillMap::take(const std::vector<size_t>& nodes, int64_t begin_s, int64_t end_s,
-                       const std::string& owner) {
+                       const std::string& owner, std::optional<int64_t> kept_s) {
   for (const size_t node : nodes) {
     std::vector<Span>& spans = taken_.at(node);
     const auto after =
         std::upper_bound(spans.begin(), spans.end(), begin_s,
                          [](int64_t time_s, const Span& span) { return time_s < span.begin_s; });
-    spans.insert(after, {begin_s, end_s, owner});
+    spans.insert(after, {begin_s, end_s, std::min(kept_s.value_or(begin_s), begin_s), owner});
   }
 }
 
@@ -24,7 +24,7 @@ void BackfillMap::release(const std::string& owner) {
 bool BackfillMap::is_free(size_t node, int64_t begin_s, int64_t end_s) const {
   const std::vector<Span>& spans = taken_.at(node);
   return std::none_of(spans.begin(), spans.end(),
-                      [&](const Span& span) { return span.begin_s < end_s && begin_s < span.end_s; });
+                      [&](const Span& span) { return span.kept_s < end_s && begin_s < span.end_s; });
 }
 
 std::optional<BackfillMap::Slot> BackfillMap::earliest(const std::vector<size_t>& nodes, size_t count,
@@ -34,9 +34,9 @@ std::optional<BackfillMap::Slot> BackfillMap::earliest(const std::vector<size_t>
   for (const size_t node : nodes) {
     int64_t free_s = from_s;
     for (const Span& span : taken_.at(node)) {
-      if (span.begin_s - length_s >= free_s) {
+      if (span.kept_s - length_s >= free_s) {
         windows.emplace_back(free_s, 1);
-        windows.emplace_back(span.begin_s - length_s + 1, -1);
+        windows.emplace_back(span.kept_s - length_s + 1, -1);
       }
       free_s = std::max(free_s, span.end_s);
     }

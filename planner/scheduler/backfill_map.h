@@ -16,7 +16,9 @@ class BackfillMap {
 
   explicit BackfillMap(size_t nodes) : taken_(nodes) {}
 
-  void take(const std::vector<size_t>& nodes, int64_t begin_s, int64_t end_s, const std::string& owner);
+  // `kept_s`: other intervals that begin before it must end by then; nothing = `begin_s`.
+  void take(const std::vector<size_t>& nodes, int64_t begin_s, int64_t end_s, const std::string& owner,
+            std::optional<int64_t> kept_s = {});
   void release(const std::string& owner);
   void release_all(size_t node) { taken_.at(node).clear(); }
 
@@ -32,7 +34,7 @@ class BackfillMap {
 
  private:
   struct Span {
-    int64_t begin_s, end_s;
+    int64_t begin_s, end_s, kept_s;
     std::string owner;
   };
   bool is_free(size_t node, int64_t begin_s, int64_t end_s) const;

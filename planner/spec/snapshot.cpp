@@ -115,12 +115,13 @@ BusyNode read_busy(const MapField& map) {
 }
 
 WaitingJob read_waiting(const Field& item) {
-  const MapField map(item, {"nodes", "names", "partition", "start_in_s", "limit_s", "new"});
+  const MapField map(item, {"nodes", "names", "partition", "start_in_s", "kept_in_s", "limit_s", "new"});
   WaitingJob job;
   job.nodes = map.required("nodes").integer<int>(1, kMaxNodes);
   if (auto names = map.optional("names")) job.names = expand(names->text(), *names);
   if (auto partition = map.optional("partition")) job.partition = partition->text();
   if (auto seconds = map.optional("start_in_s")) job.start_in_s = seconds->non_negative();
+  if (auto seconds = map.optional("kept_in_s")) job.kept_in_s = seconds->non_negative();
   if (auto seconds = map.optional("limit_s")) job.limit_s = seconds->non_negative();
   if (auto is_new = map.optional("new")) job.is_new = is_new->boolean();
   return job;
@@ -295,6 +296,7 @@ std::string to_yaml(const Snapshot& snapshot) {
     if (!job.names.empty()) out += ", names: " + yaml_text(fmt::format("{}", fmt::join(job.names, ",")));
     if (!job.partition.empty()) out += ", partition: " + yaml_text(job.partition);
     if (job.start_in_s) out += fmt::format(", start_in_s: {:.0f}", *job.start_in_s);
+    if (job.kept_in_s) out += fmt::format(", kept_in_s: {:.0f}", *job.kept_in_s);
     if (job.limit_s) out += fmt::format(", limit_s: {:.0f}", *job.limit_s);
     if (job.is_new) out += ", new: true";
     out += "}\n";

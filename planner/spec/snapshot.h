@@ -14,7 +14,8 @@
 //     busy:                                         # nodes that other jobs use now
 //       - {name: a2, zone: z1, gpu_type: NAME, gpus: 4, state: in use, free_in_s: 900}
 //     queue:                                        # jobs that wait, in the scheduler's order
-//       - {nodes: 2, names: "a[1-3]", start_in_s: 900, limit_s: 3600}  # or `partition: fast`, or neither
+//       - {nodes: 2, names: "a[1-3]", start_in_s: 900, kept_in_s: 870, limit_s: 3600}  # or `partition:
+//       fast`, or neither
 //     limits:   # on the GPUs of a new job, by the scheduler's accounts; without a type: on all together
 //       - {gpus: 6, gpu_type: NAME, reason: "QOS q allows 6 GPUs per user"}
 //     time: 1764087000                              # when it was taken, in seconds since 1970
@@ -72,8 +73,10 @@ struct WaitingJob {
   std::vector<std::string> names{};    // nodes of which it takes some; empty = those of the partition
   std::string partition{};             // empty = any
   std::optional<double> start_in_s{};  // expected start; nothing = when its nodes come free
-  std::optional<double> limit_s{};     // time limit; nothing = none
-  bool is_new = false;                 // the scheduler has not tried to start it yet
+  // Jobs that would end later do not start on its nodes; nothing = from its start on.
+  std::optional<double> kept_in_s{};
+  std::optional<double> limit_s{};  // time limit; nothing = none
+  bool is_new = false;              // the scheduler has not tried to start it yet
 };
 
 // A node of a helper job on which a waiting job would start if it were returned.

@@ -76,8 +76,10 @@ void StartTimes::take_queue(const Snapshot& snapshot) {
     const int64_t limit_s = whole_seconds(job.limit_s);
     const int64_t from_s = whole_seconds(job.start_in_s.value_or(0));
     if (candidates.size() < count) continue;  // on nodes that the new job cannot have
+    const int64_t kept_before_s = from_s - std::min(from_s, whole_seconds(job.kept_in_s.value_or(from_s)));
     if (const auto slot = map_.earliest(candidates, count, from_s, limit_s))
-      map_.take(slot->nodes, slot->begin_s, std::min(slot->begin_s + limit_s, BackfillMap::kForEver), "");
+      map_.take(slot->nodes, slot->begin_s, std::min(slot->begin_s + limit_s, BackfillMap::kForEver), "",
+                slot->begin_s - kept_before_s);
   }
 }
 

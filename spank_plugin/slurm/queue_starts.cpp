@@ -83,13 +83,21 @@ class Queue {
       const int64_t limit_s = limit_of(job);
       const auto slot = map_.earliest(choices(job), static_cast<size_t>(job.nodes), from_s, limit_s);
       if (!slot) return std::nullopt;
-      map_.take(slot->nodes, slot->begin_s, std::min(slot->begin_s + limit_s, kNever), owner);
+      const int64_t kept_s = kept_from(slot->begin_s);
+      map_.take(slot->nodes, slot->begin_s, std::min(slot->begin_s + limit_s, kNever), owner, kept_s);
       QueueStart& start = starts_[component].emplace();
       start.wait_s = static_cast<double>(slot->begin_s);
+      start.kept_s = static_cast<double>(kept_s);
       for (const size_t node : slot->nodes) start.nodes.push_back(view_.nodes[node].name);
       last_s = std::max(last_s, slot->begin_s);
     }
     return components.size() > 1 ? last_s : begin_s;
+  }
+
+  // The last second before the interval of the backfill scheduler's map in which the job starts.
+  int64_t kept_from(int64_t begin_s) const {
+    const int64_t interval_s = std::max<int64_t>(1, view_.backfill_resolution_s);
+    return std::max<int64_t>(0, begin_s - (view_.now + begin_s) % interval_s - 1);
   }
 
   int64_t limit_of(const SlurmWaitingJob& job) const {

@@ -1,10 +1,11 @@
 // When the jobs of Slurm's queue will start, and on which nodes: in their order, each where it fits first, by
 // the time limits of those that run or are placed before it. All components of a heterogeneous job start
-// together. Jobs take whole nodes here.
+// together. Jobs take whole nodes here. Slurm keeps nodes for a waiting job from the last multiple of
+// bf_resolution before its start on: a job behind it starts on them only if its time limit ends earlier.
 //
 // Slurm's own expected starts are later: to find one it lets running jobs end one after the other, but looks
-// only now and then whether the job fits, and rounds to bf_resolution. They count for jobs that wait for
-// something other than nodes. Pure.
+// only now and then whether the job fits, and rounds all times. They count for jobs that wait for something
+// other than nodes. Pure.
 #pragma once
 
 #include <optional>
@@ -17,6 +18,7 @@ namespace sailor {
 
 struct QueueStart {
   double wait_s = 0;
+  double kept_s = 0;  // jobs behind it that start earlier on its nodes end by then
   std::vector<std::string> nodes;
 };
 

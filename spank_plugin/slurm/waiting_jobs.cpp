@@ -21,6 +21,7 @@ std::vector<WaitingJob> waiting_jobs(const SlurmView& view) {
     if (starts[i]) {
       job.names = starts[i]->nodes;
       job.start_in_s = starts[i]->wait_s;
+      job.kept_in_s = starts[i]->kept_s;
     } else if (from.start) {
       job.start_in_s = static_cast<double>(std::max<int64_t>(0, *from.start - view.now));
     }

@@ -82,6 +82,21 @@ TEST_F(QueueStarts, ComponentsOfAJobStartTogether) {
   EXPECT_THAT(waits(), ElementsAre(300, 300, 0, 360));
 }
 
+// Slurm's backfill scheduler rounds the begin of what it plans down.
+TEST_F(QueueStarts, AJobDoesNotEndInTheMinuteInWhichOneBeforeItStarts) {
+  ASSERT_EQ(view.now % 60, 40);
+  run_until("a1", 1300);
+  add(1, "p", 4, 60);   // at 1300: its nodes are kept from 1260 on
+  add(2, "p", 3, 259);  // ends before
+  add(3, "p", 1, 30);
+  EXPECT_THAT(waits(), ElementsAre(300, 0, 360));
+  view.queue[1].limit_s = 260;
+  EXPECT_THAT(waits(), ElementsAre(300, 360, 0));
+  view.backfill_resolution_s = 1;
+  EXPECT_THAT(waits(), ElementsAre(300, 0, 260));
+  EXPECT_THAT(waiting_jobs(view)[0].kept_in_s, testing::Optional(299));
+}
+
 TEST_F(QueueStarts, WhatSlurmExpectsCountsForJobsThatWaitForMoreThanNodes) {
   SlurmWaitingJob& job = add(1, "p", 2, 60);
   job.reason = WaitReason::other;

@@ -20,6 +20,13 @@ TEST(BackfillMap, AGapIsTakenWhereItIsLongEnough) {
   EXPECT_THAT(map.earliest({1, 0}, 2, 0, 5)->nodes, ElementsAre(1, 0));
 }
 
+TEST(BackfillMap, WhatEndsBeforeANodeIsKeptFitsBeforeIt) {
+  BackfillMap map(1);
+  map.take({0}, 20, 30, "a", 15);
+  EXPECT_EQ(map.earliest({0}, 1, 0, 15)->begin_s, 0);
+  EXPECT_EQ(map.earliest({0}, 1, 0, 16)->begin_s, 30);
+}
+
 TEST(BackfillMap, WhatNeverComesFreeIsNoSlot) {
   BackfillMap map(2);
   map.take({0}, 0, BackfillMap::kForEver, "a");

@@ -52,6 +52,14 @@ TEST(StartTimes, WaitingJobsComeFirst) {
   EXPECT_THAT(long_job.wait_for({"a1"}, 99999), Optional(DoubleEq(6000))) << "never longer than its limit";
 }
 
+TEST(StartTimes, NodesAreKeptForAWaitingJobFromBeforeItsStart) {
+  const Snapshot snapshot = cluster(
+      "queue:\n"
+      "  - {nodes: 1, names: a1, start_in_s: 300, kept_in_s: 240, limit_s: 600}\n");
+  EXPECT_THAT(StartTimes(snapshot, 240).wait_for({"a1"}), Optional(DoubleEq(0)));
+  EXPECT_THAT(StartTimes(snapshot, 241).wait_for({"a1"}), Optional(DoubleEq(900)));
+}
+
 TEST(StartTimes, ANodeThatAWaitingJobWillGetIsFreeAfterIt) {
   const Snapshot snapshot = cluster(
       "busy:\n"
