@@ -654,7 +654,7 @@ Iteration IterationModel::iteration(const CompactPlan& plan, bool with_events, I
     const Precision precision = kinds_.context().precision;
     for (size_t g = 0; sharded && g < details.groups.size(); ++g)
       details.gather_s[g] =
-          style.weight_bytes(precision) / style.sync_bytes_at(precision) * sums_.alone_s[g] / 2;
+          style.weight_bytes(precision) / style.sync_bytes_at(precision) * sums_.gather_s[g];
     if (sharded) set_after(plan, details);
     if (bounded)
       if (const double least_s = floor_s(plan, details, out) + out.overhead_s; least_s >= most_s)

@@ -113,6 +113,7 @@ class Replay {
     ends.begin_s.assign(buckets_.size(), 0);
     ends.bucket_s.assign(buckets_.size(), 0);
     card_free_s_.assign(nodes_, 0);
+    idle_s_.assign(done_s_.size(), 0);
     for (size_t first = 0, end = 0; first < order_.size(); first = end) {
       while (end < order_.size() && order_[end].step == order_[first].step) ++end;
       const std::span<const Phase> step(order_.data() + first, end - first);
@@ -139,21 +140,44 @@ class Replay {
     return ends.last_s < most_s;
   }
 
-  double finish(const Phase& p, MeshEnds& ends) const {
+  double finish(const Phase& p, MeshEnds& ends) {
     const MeshSums::Bucket& bucket = buckets_[p.bucket];
     double begin_s = 0, end_s = 0;
     for (const MeshSums::Member& m : sums_.of(bucket)) {
       const double start = start_s(p, m, ends);
       begin_s = std::max(begin_s, start);
-      end_s = std::max(end_s, start + m.port_s);
+      end_s = std::max(end_s, start + m.port_s * (p.phase == 0 ? 1 : m.turns));
       if (m.card_s > 0) end_s = std::max(end_s, card_free_s_[static_cast<size_t>(m.node)]);
     }
+    if (p.phase == 0 && bucket.later_s > 0)
+      end_s = std::max(end_s, first_share_s(bucket, begin_s) + bucket.later_s);
     end_s += bucket.latency_s;
+    const double sums_s = p.phase > 0 ? end_s - ends.bucket_s[p.bucket] : 0;
     if (p.phase == 0) ends.begin_s[p.bucket] = begin_s;
     ends.bucket_s[p.bucket] = end_s;
-    if (p.phase + 1 == phases_)
-      for (const MeshSums::Member& m : sums_.of(bucket)) ends.rank_s[static_cast<size_t>(m.rank)] = end_s;
+    if (p.phase + 1 < phases_) return end_s;
+    for (const MeshSums::Member& m : sums_.of(bucket)) {
+      ends.rank_s[static_cast<size_t>(m.rank)] = end_s;
+      idle_s_[static_cast<size_t>(m.rank)] = end_s - idle_before_end_s(m, bucket.later_s, sums_s);
+    }
     return end_s;
+  }
+
+  // When the parts of the first share have arrived. Ranks of a high degree that had the first turns of the
+  // bucket before sent theirs during the others.
+  double first_share_s(const MeshSums::Bucket& bucket, double begin_s) const {
+    double end_s = begin_s;
+    for (const MeshSums::Member& m : sums_.of(bucket)) {
+      const double from_s = std::max(idle_s_[static_cast<size_t>(m.rank)], m.backward_end_s);
+      end_s = std::max(end_s, from_s + std::max(m.port_s * m.first, m.card_first_s));
+    }
+    return end_s;
+  }
+
+  // From the last turn of the TP rank that has the first ones to the end of a bucket.
+  static double idle_before_end_s(const MeshSums::Member& m, double later_s, double sums_s) {
+    const double turns = m.turns / m.first, others = turns - 1 / m.first;
+    return turns > 1 ? others / (turns - 1) * later_s + others / turns * sums_s : 0;
   }
 
   const MeshSums& sums_;
@@ -165,6 +189,7 @@ class Replay {
   bool shares_cards_ = false;
   std::vector<Phase> order_;
   std::vector<double> card_free_s_;
+  std::vector<double> idle_s_;  // by class of ranks: from when on one of the TP ranks has nothing to send
   std::vector<Arrival> arrivals_;
 };
 
@@ -176,19 +201,21 @@ MeshEnds replay_mesh(const MeshSums& sums, const std::vector<double>& done_s,
 }
 
 double least_end_s(const MeshSums& sums, size_t ranks, int nodes, bool sharded) {
-  const double phases = sharded ? 1 : 2;
   const size_t count = ranks + static_cast<size_t>(nodes);
   std::vector<double> from_s(count, std::numeric_limits<double>::infinity()), busy_s(count, 0);
-  const auto add = [&](size_t at, double start_s, double s) {
+  const auto add = [&](size_t at, double start_s, double parts_s, double sums_s) {
     from_s[at] = std::min(from_s[at], start_s);
-    busy_s[at] += phases * s;
+    busy_s[at] += parts_s + (sharded ? 0 : sums_s);
   };
   for (const MeshSums::Bucket& bucket : sums.buckets) {
     int before = -1;
     for (const MeshSums::Member& m : sums.of(bucket)) {
-      if (m.card_s > 0) add(ranks + static_cast<size_t>(m.node), m.backward_end_s, m.count * m.card_s);
+      const double card_s = m.count * m.card_s;
+      if (card_s > 0) add(ranks + static_cast<size_t>(m.node), m.backward_end_s, card_s, card_s);
       // Ranks of a class are on nodes of several classes.
-      if (m.rank != before) add(static_cast<size_t>(m.rank), m.backward_end_s, m.port_s + bucket.latency_s);
+      if (m.rank != before)
+        add(static_cast<size_t>(m.rank), m.backward_end_s, m.port_s + bucket.latency_s,
+            m.port_s * m.turns + bucket.latency_s);
       before = m.rank;
     }
   }

@@ -14,7 +14,6 @@ namespace {
 
 // Larger groups gather small messages at one rank and hand the result out.
 constexpr int kFewRanks = 4;
-constexpr int kPhases = 2;     // parts, then sums
 constexpr double kMany = 1e6;  // senders: only the node's rate matters
 
 double transfer_s(const LinkCurve& link, double bytes, double senders) {
@@ -23,11 +22,12 @@ double transfer_s(const LinkCurve& link, double bytes, double senders) {
 
 // What one sum needs.
 struct Needs {
-  explicit Needs(std::pmr::memory_resource* memory) : port_s(memory), card_s(memory) {}
+  explicit Needs(std::pmr::memory_resource* memory) : port_s(memory), card_s(memory), card_first_s(memory) {}
 
-  std::pmr::vector<double> port_s, card_s;  // of one phase, by member
-  double latency_s = 0;                     // of one phase
-  double processor_s = 0;                   // of the whole sum
+  std::pmr::vector<double> port_s, card_s, card_first_s;  // of one phase, by member
+  double later_s = 0;                                     // of the phase of parts
+  double latency_s = 0;                                   // of one phase
+  double processor_s = 0;                                 // of the whole sum
 };
 
 // The holders of a group of layers; of one after the other, with the same memory.
@@ -39,7 +39,6 @@ class Sum {
         classes_(classes),
         table_(kinds),
         context_(kinds.context()),
-        sharded_(shards_optimizer(std::max(plan.zero, context_.framework.zero))),
         kinds_(memory),
         counts_(memory),
         members_(memory),
@@ -69,7 +68,10 @@ class Sum {
       const size_t rank = static_cast<size_t>(pipelines.first_rank) +
                           stage % (stages.size() / static_cast<size_t>(plan_.interleave));
       for (const auto& [node, count] : classes_.nodes_of_rank[rank]) {
-        members_.push_back({static_cast<int>(rank), node, count * copies, 0, 0, 0});
+        MeshSums::Member& member = members_.emplace_back();
+        member.rank = static_cast<int>(rank);
+        member.node = node;
+        member.count = count * copies;
         of_member_.push_back(kind);
       }
     }
@@ -82,6 +84,11 @@ class Sum {
       const int parts = table_.shape(kind).parts();
       shares_ = std::lcm(shares_, parts);
       fewest_parts_ = std::min(fewest_parts_, parts);
+    }
+    for (size_t m = 0; m < members_.size(); ++m) {
+      const int parts = table_.shape(kinds_[of_member_[m]]).parts();
+      members_[m].turns = static_cast<double>(parts) / fewest_parts_;
+      members_[m].first = static_cast<double>(parts) / shares_;
     }
     links_.assign(2 * kinds_.size() * kinds_.size(), nullptr);
     for (size_t m = 0; m < members_.size(); ++m)
@@ -102,7 +109,8 @@ class Sum {
     card_s_.assign(count * count, 0);
     out.port_s.clear();
     out.card_s.clear();
-    out.processor_s = out.latency_s = 0;
+    out.card_first_s.assign(members_.size(), 0);
+    out.processor_s = out.latency_s = out.later_s = 0;
     if (replicas_ < 2) {
       out.port_s.assign(members_.size(), 0);
       out.card_s.assign(members_.size(), 0);
@@ -132,33 +140,34 @@ class Sum {
         far_s += far * port_s_[at(from, to, false)];
         cards_s += far * card_s_[from * count + to];
       }
-      out.port_s.push_back(std::max(near_s, far_s) * mean_turns(table_.shape(kinds_[from]).parts()));
+      out.port_s.push_back(std::max(near_s, far_s));
       out.card_s.push_back(cards_s);
     }
+    if (shares_ > fewest_parts_) add_later_turns(out);
     const double pieces = std::max(
         1.0, std::ceil(whole_bytes / shares_ / static_cast<double>(context_.framework.sync_bucket_bytes)));
     out.latency_s = shares_ / fewest_parts_ * pieces * latency_s_;
   }
 
-  // The time of a sum by itself, which all ranks begin together. All ranks of a high TP degree send their
-  // first share at once, over the card that they share: the first turn of a low degree waits for that.
-  double alone_s(const Needs& needs) {
-    double slowest_s = 0, lowest_degree_s = 0, first_turn_s = 0;
+  struct Alone {
+    double parts_s = 0, sums_s = 0;  // of the phases, without the processors' work
+  };
+  // A sum by itself, which all ranks begin together, in buckets that are this part of it: the first of them
+  // waits for the first share.
+  Alone alone(const Needs& needs, double bucket_part) {
+    double first_s = 0;
+    Alone out;
     card_of_node_s_.assign(classes_.nodes.size(), 0);
-    first_of_node_s_.assign(classes_.nodes.size(), 0);
     for (size_t m = 0; m < members_.size(); ++m) {
-      const auto node = static_cast<size_t>(members_[m].node);
-      const int parts = table_.shape(kinds_[of_member_[m]]).parts();
-      const double sent_s = members_[m].count * needs.card_s[m];
-      card_of_node_s_[node] += sent_s;
-      first_of_node_s_[node] += sent_s * parts / shares_;
-      slowest_s = std::max({slowest_s, needs.port_s[m], card_of_node_s_[node]});
-      first_turn_s = std::max(first_turn_s, first_of_node_s_[node]);
-      if (parts == fewest_parts_) lowest_degree_s = std::max(lowest_degree_s, needs.port_s[m]);
+      double& card_s = card_of_node_s_[static_cast<size_t>(members_[m].node)];
+      card_s += members_[m].count * needs.card_s[m];
+      first_s = std::max({first_s, needs.port_s[m] * members_[m].first, needs.card_first_s[m]});
+      out.parts_s = std::max({out.parts_s, needs.port_s[m], card_s});
+      out.sums_s = std::max({out.sums_s, needs.port_s[m] * members_[m].turns, card_s});
     }
-    const double turns = static_cast<double>(shares_) / fewest_parts_;
-    slowest_s = std::max(slowest_s, first_turn_s + lowest_degree_s * (1 - 1 / turns));
-    return kPhases * (slowest_s + needs.latency_s) + needs.processor_s;
+    out.parts_s += bucket_part * std::max(0.0, first_s + needs.later_s - out.parts_s) + needs.latency_s;
+    out.sums_s += needs.latency_s;
+    return out;
   }
 
  private:
@@ -169,11 +178,22 @@ class Sum {
     counts_.push_back(0);
     return kinds_.size() - 1;
   }
-  // A rank of the lowest TP degree sums its shares one after the other. Ranks of a higher one have fewer of
-  // them. They send the parts of all at once, but each share's sums only in its turn. Returns in how many
-  // turns such a replica sends, in the mean of the phases.
-  double mean_turns(int parts) const {
-    return sharded_ ? 1 : (1 + static_cast<double>(parts) / fewest_parts_) / kPhases;
+  // The parts of each share but a rank's first are sent in the share's turn.
+  void add_later_turns(Needs& out) {
+    card_of_node_s_.assign(classes_.nodes.size(), 0);
+    first_of_node_s_.assign(classes_.nodes.size(), 0);
+    for (size_t m = 0; m < members_.size(); ++m) {
+      const MeshSums::Member& member = members_[m];
+      const auto node = static_cast<size_t>(member.node);
+      card_of_node_s_[node] += member.count * out.card_s[m];
+      first_of_node_s_[node] += member.count * out.card_s[m] * member.first;
+      out.later_s = std::max(out.later_s, out.port_s[m] * member.turns * (1 - member.first));
+    }
+    for (size_t m = 0; m < members_.size(); ++m) {
+      const auto node = static_cast<size_t>(members_[m].node);
+      out.card_first_s[m] = first_of_node_s_[node];
+      out.later_s = std::max(out.later_s, card_of_node_s_[node] - first_of_node_s_[node]);
+    }
   }
   size_t at(size_t from, size_t to, bool near) const {
     return (from * kinds_.size() + to) * 2 + (near ? 1 : 0);
@@ -196,7 +216,6 @@ class Sum {
   const PlanClasses& classes_;
   StageKinds& table_;
   const PlanningContext& context_;
-  const bool sharded_;
   std::pmr::vector<int> kinds_, counts_;        // of the holders: kind in the table, how many
   std::pmr::vector<MeshSums::Member> members_;  // without what they need
   std::pmr::vector<size_t> of_member_;          // kind, by member
@@ -247,8 +266,8 @@ void find_mesh_sums(const CompactPlan& plan, const PlanClasses& classes,
   sums.buckets.clear();
   sums.members.clear();
   sums.tally_s = 0;
-  sums.alone_s.assign(groups.size(), 0);
-  sums.processor_s.assign(groups.size(), 0);
+  for (std::vector<double>* of_group : {&sums.alone_s, &sums.processor_s, &sums.gather_s})
+    of_group->assign(groups.size(), 0);
   const int ranks = num_ranks(plan, kinds);
   if (ranks > 1) sums.tally_s = (ranks <= kFewRanks ? 1 : 2) * tally_latency_s(plan, classes, kinds);
   if (!has_replicas(plan, kinds)) return;
@@ -266,12 +285,16 @@ void find_mesh_sums(const CompactPlan& plan, const PlanClasses& classes,
     };
     sum.set(group);
     sum.needs(bytes_of(group.first_layer, group.end_layer), whole);
-    sums.alone_s[g] = sum.alone_s(whole);
-    sums.processor_s[g] = whole.processor_s;
-
     const bool by_layer = std::max(plan.zero, context.framework.zero) >= Zero::gradients;
     const double enough =
         by_layer ? 0 : static_cast<double>(context.framework.sync_bucket_bytes) * sum.shares();
+    const double group_bytes = bytes_of(group.first_layer, group.end_layer);
+    const double bucket_bytes = by_layer ? group_bytes / (group.end_layer - group.first_layer) : enough;
+    const Sum::Alone alone = sum.alone(whole, std::min(1.0, bucket_bytes / group_bytes));
+    sums.alone_s[g] = alone.parts_s + alone.sums_s + whole.processor_s;
+    sums.processor_s[g] = whole.processor_s;
+    sums.gather_s[g] = alone.parts_s + whole.processor_s / 2;  // shares in turn, like the parts of sums
+
     size_t num_known = 0;
     for (int layer = group.end_layer; layer > group.first_layer;) {
       const int end = layer--;
@@ -285,13 +308,17 @@ void find_mesh_sums(const CompactPlan& plan, const PlanClasses& classes,
         sum.needs(bytes, known[at].second);
       }
       const Needs& needs = known[at].second;
-      const MeshSums::Bucket bucket{static_cast<int>(g), layer, needs.latency_s,
+      const MeshSums::Bucket bucket{static_cast<int>(g),
+                                    layer,
+                                    needs.latency_s,
                                     static_cast<uint32_t>(sums.members.size()),
-                                    static_cast<uint32_t>(sum.members().size())};
+                                    static_cast<uint32_t>(sum.members().size()),
+                                    needs.later_s};
       sums.members.insert(sums.members.end(), sum.members().begin(), sum.members().end());
       for (size_t m = 0; m < bucket.num_members; ++m) {
         sums.of(bucket)[m].port_s = needs.port_s[m];
         sums.of(bucket)[m].card_s = needs.card_s[m];
+        sums.of(bucket)[m].card_first_s = needs.card_first_s[m];
       }
       sums.buckets.push_back(bucket);
     }

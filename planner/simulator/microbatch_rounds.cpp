@@ -5,6 +5,12 @@
 namespace sailor::native {
 namespace {
 
+// With sequence parallelism the ranks of a TP group sum replicated parameters before each round. So those
+// that had the first shares of the round before wait for those that had the last, and do not send their first
+// parts meanwhile (MeshSums::Bucket::later_s). On processors about half of that is seen: ranks are not quite
+// aligned.
+constexpr double kAlignedTurns = 0.5;
+
 std::vector<std::vector<RoundTimes>> by_stage(const CompactPlan& plan, const PlanClasses& classes) {
   std::vector<std::vector<RoundTimes>> out;
   for (const PipelineClass& of : classes.pipelines) out.emplace_back(plan.of(of.pipeline).size());
@@ -174,16 +180,22 @@ std::vector<std::vector<RoundTimes>> mesh_rounds(const CompactPlan& plan, const 
                                                  Zero zero, double weight_bytes_per_gradient_byte) {
   std::vector<std::vector<RoundTimes>> out = by_stage(plan, classes);
   std::vector<double> card_s(classes.nodes.size(), 0);
+  std::vector<std::vector<std::vector<double>>> in_turns_s;  // as `out`, by layer
+  for (const std::vector<RoundTimes>& stages : out) in_turns_s.emplace_back(stages.size());
   for (size_t b = sums.buckets.size(); b-- > 0;) {  // from the first layer up
     const MeshSums::Bucket& bucket = sums.buckets[b];
-    double slowest_s = 0;
+    double slowest_s = 0, first_s = 0;
     for (const MeshSums::Member& member : sums.of(bucket)) {
       slowest_s = std::max(slowest_s, member.port_s);
+      first_s = std::max({first_s, member.port_s * member.first, member.card_first_s});
       card_s[static_cast<size_t>(member.node)] += member.count * member.card_s;
     }
     const std::vector<int>& stage_of = groups[static_cast<size_t>(bucket.group)].stage_of;
-    for (size_t c = 0; c < out.size(); ++c)
-      out[c][static_cast<size_t>(stage_of[c])].layers.push_back({0, slowest_s + bucket.latency_s});
+    for (size_t c = 0; c < out.size(); ++c) {
+      const auto stage = static_cast<size_t>(stage_of[c]);
+      out[c][stage].layers.push_back({0, slowest_s + bucket.latency_s});
+      in_turns_s[c][stage].push_back(first_s + bucket.later_s + bucket.latency_s);
+    }
   }
   for (size_t g = 0; g < groups.size(); ++g)
     for (size_t c = 0; c < out.size(); ++c)
@@ -198,8 +210,11 @@ std::vector<std::vector<RoundTimes>> mesh_rounds(const CompactPlan& plan, const 
       for (const auto& [node, count] : classes.nodes_of_rank[rank])
         if (alone_s > 0)
           slower = std::max(slower, card_s[static_cast<size_t>(node)] / plan.interleave / alone_s);
-      for (LayerRound& layer : times.layers) {
+      for (size_t l = 0; l < times.layers.size(); ++l) {
+        LayerRound& layer = times.layers[l];
         layer.reduce_s *= slower;
+        if (plan.sequence_parallel)
+          layer.reduce_s += kAlignedTurns * std::max(0.0, in_turns_s[c][i][l] - layer.reduce_s);
         if (zero >= Zero::parameters) layer.gather_s = weight_bytes_per_gradient_byte * layer.reduce_s;
       }
     }

@@ -166,7 +166,8 @@ double StageKinds::message_gather_s(int kind, int layer, int microbatch) {
 double StageKinds::token_sum_s(int kind, int layer) {
   const StageKind& of = (*this)[kind];
   const std::vector<LayerSizes>* alone = context_.profiles.sizes.find({});
-  if (of.shape.tp < 2 || alone == nullptr) return 0;
+  // Messages within the TP group of an emulated device are not delayed.
+  if (of.shape.tp < 2 || alone == nullptr || context_.catalog.at(of.gpu_type).emulation) return 0;
   const auto at = static_cast<size_t>(layer);
   const int64_t part = (*of.sizes)[at].parameters, all = (*alone)[at].parameters;
   const double replicated = static_cast<double>(of.shape.tp * part - all) / (of.shape.tp - 1);

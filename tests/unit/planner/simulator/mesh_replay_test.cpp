@@ -172,7 +172,10 @@ TEST(MeshSums, ARankOfALowTpDegreeSumsItsSharesInTurn) {
     const double low_s = sums.of(bucket)[0].port_s, high_s = sums.of(bucket)[1].port_s;
     // Each rank of TP 2 sends its two shares one after the other. A rank of TP 4 has one of them: it sends
     // the parts at once, and the sums in the first or in the second turn.
-    EXPECT_NEAR(high_s / low_s, zero == Zero::none ? 0.75 : 0.5, 1e-9);
+    EXPECT_NEAR(high_s / low_s, 0.5, 1e-9);
+    EXPECT_EQ(sums.of(bucket)[0].turns, 1);
+    EXPECT_EQ(sums.of(bucket)[1].turns, 2);
+    EXPECT_NEAR(bucket.later_s, low_s / 2, 1e-12);
     EXPECT_NEAR(sums.of(bucket)[1].card_s, sums.of(bucket)[0].card_s, 1e-12);
     // Shares of more than 4 MiB, so two pieces of each.
     EXPECT_DOUBLE_EQ(bucket.latency_s, 2 * 2 * 1e-3);
@@ -183,10 +186,28 @@ TEST(MeshSums, TheFirstShareOfALowTpDegreeWaitsForTheCardOfAHighOne) {
   const test::Instance in = linked_instance({1, 4});
   Plan plan = test::make_plan(in, 1, {{{0, 6, "fast", 1}}, {{0, 6, "fast", 4}}});
   plan.zero = Zero::optimizer;
-  const auto [classes, sums] = find_sums(in, plan);
+  auto [classes, sums] = find_sums(in, plan);
   // Four shares of 6 MB, of which the replicas send each other half. A card serves two ranks at full speed.
-  const double message_s = 3e6 / 1e9, first_turn_s = 4 * message_s / 2, latency_s = 4 * 2 * 1e-3;
-  EXPECT_NEAR(sums.alone_s[0] - sums.processor_s[0], 2 * (first_turn_s + 3 * message_s + latency_s), 1e-12);
+  const double message_s = 3e6 / 1e9, first_turn_s = 4 * message_s / 2;
+  // The first of its buckets, of five layers in six.
+  const auto end_s = [&](size_t buckets, bool sharded) {
+    MeshSums part = sums;
+    part.buckets.resize(buckets);
+    const std::vector<double> idle_s(static_cast<size_t>(classes.ranks()), 0);
+    return replay_mesh(part, idle_s, idle_s, static_cast<int>(classes.nodes.size()), sharded).last_s;
+  };
+  ASSERT_EQ(sums.buckets.size(), 2u);
+  const double latency_s = sums.buckets[0].latency_s, all_latency_s = latency_s + sums.buckets[1].latency_s;
+  const double share = 5.0 / 6, alone_s = share * (first_turn_s + 3 * message_s) + latency_s;
+  EXPECT_NEAR(end_s(1, true), alone_s, 1e-12);
+  EXPECT_NEAR(end_s(1, false), alone_s + share * 4 * message_s + latency_s, 1e-12) << "and sums in turn";
+  // The ranks of TP 4 that had the first turns send their next parts while the others have theirs: the first
+  // turn of the last bucket does not wait for the card.
+  EXPECT_NEAR(end_s(2, true),
+              share * (first_turn_s + 3 * message_s) + (1 - share) * 4 * message_s + all_latency_s, 1e-12);
+  const double first_bucket = 4 * 4.0 * (1 << 20) / 24e6;
+  EXPECT_NEAR(sums.gather_s[0] - sums.processor_s[0] / 2,
+              4 * message_s + first_bucket * (first_turn_s - message_s) + 4 * 2 * 1e-3, 1e-12);
 }
 
 }  // namespace
