@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <string_view>
 #include <tuple>
 #include <unordered_map>
 
 #include "planner/scheduler/backfill_map.h"
 #include "planner/spec/name_list.h"
+#include "planner/spec/quantity.h"
 #include "spank_plugin/slurm/live_cluster.h"
 #include "spank_plugin/slurm/usable_nodes.h"
 
@@ -133,6 +135,17 @@ class Queue {
 
 std::vector<std::optional<QueueStart>> queue_starts(const SlurmView& view, size_t most) {
   return Queue(view, most).place();
+}
+
+int64_t backfill_resolution_s(const std::string& scheduler_parameters) {
+  constexpr std::string_view kName = "bf_resolution=";
+  constexpr int64_t kDefault_s = 60;
+  for (const std::string& parameter : split_commas(scheduler_parameters)) {
+    if (!parameter.starts_with(kName)) continue;
+    const std::optional<double> value = parse_number(parameter.substr(kName.size()));
+    if (value && *value >= 1) return static_cast<int64_t>(*value);
+  }
+  return kDefault_s;
 }
 
 std::optional<double> default_limit_s(const SlurmPartition& partition) {

@@ -25,6 +25,9 @@ struct QueueStart {
 // Of the first `most` entries of the queue; nothing where it is unknown.
 std::vector<std::optional<QueueStart>> queue_starts(const SlurmView& view, size_t most);
 
+// bf_resolution of SchedulerParameters (slurm.conf): a minute where it is not set.
+int64_t backfill_resolution_s(const std::string& scheduler_parameters);
+
 // The limit of a job in this partition that has none of its own; nothing = none.
 std::optional<double> default_limit_s(const SlurmPartition& partition);
 

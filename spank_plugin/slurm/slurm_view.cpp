@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstdlib>
 #include <ctime>
 #include <map>
@@ -20,6 +19,7 @@
 #include "spank_plugin/slurm/commands/command_lines.h"
 #include "spank_plugin/slurm/commands/tres.h"
 #include "spank_plugin/slurm/leaf_switches.h"
+#include "spank_plugin/slurm/queue_starts.h"
 #include "spank_plugin/slurm/releases.h"
 
 namespace sailor {
@@ -195,18 +195,8 @@ void read_partitions(SlurmView& view) {
     view.partitions.push_back(read_partition(partitions->partition_array[i]));
 }
 
-// What partitions leave to the cluster's settings; the settings are only asked for if there are weights.
-// Of SchedulerParameters=NAME=VALUE,...; nothing if it has no such number.
-std::optional<int64_t> scheduler_parameter(const std::string& parameters, const std::string& name) {
-  const size_t at = ("," + parameters).find("," + name + "=");
-  if (at == std::string::npos) return std::nullopt;
-  int64_t value = 0;
-  const char* const begin = parameters.data() + at + name.size() + 1;
-  const bool read = std::from_chars(begin, parameters.data() + parameters.size(), value).ptr != begin;
-  return read && value > 0 ? std::optional(value) : std::nullopt;
-}
-
-// One RPC, if anything depends on them.
+// What partitions leave to the cluster's settings, and how finely backfill plans: one RPC, if there are
+// weights or waiting jobs.
 void read_settings(SlurmView& view) {
   const bool bills =
       std::any_of(view.partitions.begin(), view.partitions.end(),
@@ -216,8 +206,7 @@ void read_settings(SlurmView& view) {
   if (slurm_load_ctl_conf(0, &raw) != SLURM_SUCCESS) fail("settings");
   const std::unique_ptr<slurm_conf_t, Releaser<free_settings>> conf(raw);
   view.largest_weight_counts = (conf->priority_flags & PRIORITY_FLAGS_MAX_TRES) != 0;
-  view.backfill_resolution_s =
-      scheduler_parameter(text(conf->sched_params), "bf_resolution").value_or(view.backfill_resolution_s);
+  view.backfill_resolution_s = backfill_resolution_s(text(conf->sched_params));
   for (SlurmPartition& partition : view.partitions)
     if (partition.memory_per_cpu_mb == 0 && partition.memory_per_node_mb == 0)
       set_memory(conf->def_mem_per_cpu, partition);

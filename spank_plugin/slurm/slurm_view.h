@@ -95,7 +95,7 @@ struct SlurmReservation {
 struct SlurmView {
   int64_t now = 0;
   bool largest_weight_counts = false;  // PriorityFlags=MAX_TRES
-  int64_t backfill_resolution_s = 60;  // SchedulerParameters=bf_resolution
+  int64_t backfill_resolution_s = 60;
   std::vector<SlurmNode> nodes;
   std::vector<SlurmWaitingJob> queue;      // highest priority first
   std::vector<SlurmPartition> partitions;  // visible to the user

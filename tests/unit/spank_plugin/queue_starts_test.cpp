@@ -97,6 +97,12 @@ TEST_F(QueueStarts, AJobDoesNotEndInTheMinuteInWhichOneBeforeItStarts) {
   EXPECT_THAT(waiting_jobs(view)[0].kept_in_s, testing::Optional(299));
 }
 
+TEST(BackfillResolution, IsAMinuteUnlessItIsSet) {
+  EXPECT_EQ(backfill_resolution_s(""), 60);
+  EXPECT_EQ(backfill_resolution_s("bf_interval=30,bf_resolution=300,bf_continue"), 300);
+  EXPECT_EQ(backfill_resolution_s("my_bf_resolution=300,bf_resolution=often"), 60);
+}
+
 TEST_F(QueueStarts, WhatSlurmExpectsCountsForJobsThatWaitForMoreThanNodes) {
   SlurmWaitingJob& job = add(1, "p", 2, 60);
   job.reason = WaitReason::other;
