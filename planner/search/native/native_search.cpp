@@ -155,6 +155,7 @@ class NativeSearch {
       if (offered_.contains(PlanFeature::split_backward)) split_backwards();
     }
     finish();
+    if (extent_ != Extent::previous && !context_.framework.uniform_plans) keep_previous();
     return std::move(result_);
   }
 
@@ -382,6 +383,29 @@ class NativeSearch {
     result_.stats.search_s = deadline_.elapsed_s();
   }
 
+  // A template has the stages of a plan, but not the node of each: previous plans that can run as they are
+  // stay candidates, placed as before.
+  void keep_previous() {
+    std::vector<Candidate> kept;
+    for (const Plan& previous : options_.previous) {
+      if (!still_complete(previous, context_.job, all_offered_, resources_.usable)) continue;
+      Candidate candidate{previous, {}};
+      candidate.plan.prediction.reset();
+      try {
+        candidate.prediction = simulate(context_, candidate.plan, CostModel::native);
+      } catch (const InputError&) {  // a shape without a profile
+        continue;
+      }
+      if (candidate.prediction.fits &&
+          std::isfinite(scorer_.goal().allowed_value(candidate.prediction.figures())))
+        kept.push_back(std::move(candidate));
+    }
+    if (kept.empty()) return;
+    result_.status = SearchStatus::found;
+    result_.reason.clear();
+    add_candidates(result_, std::move(kept), scorer_.goal(), options_.top_k);
+  }
+
   const PlanningContext& context_;
   const PlanOptions& options_;
   const Extent extent_;
@@ -396,33 +420,6 @@ class NativeSearch {
   std::optional<Space> split_space_;
   std::optional<Scorer> split_;  // of that with split backwards
 };
-
-// A template has the stages of a plan, but not the node of each: previous plans that can run as they are stay
-// candidates, placed as before.
-void keep_previous(const PlanningContext& context, const PlanOptions& options, SearchResult& result) {
-  if (options.previous.empty() || context.framework.uniform_plans) return;
-  std::map<std::string, int64_t> rejected;
-  const Snapshot usable = usable_resources(context, options, rejected).usable;
-  const PlanFeatures features = offered(options, context);
-  const Goal goal = goal_of(context.job);
-  std::vector<Candidate> kept;
-  for (const Plan& previous : options.previous) {
-    if (!still_complete(previous, context.job, features, usable)) continue;
-    Candidate candidate{previous, {}};
-    candidate.plan.prediction.reset();
-    try {
-      candidate.prediction = simulate(context, candidate.plan, CostModel::native);
-    } catch (const InputError&) {  // a shape without a profile
-      continue;
-    }
-    if (candidate.prediction.fits && std::isfinite(goal.allowed_value(candidate.prediction.figures())))
-      kept.push_back(std::move(candidate));
-  }
-  if (kept.empty()) return;
-  result.status = SearchStatus::found;
-  result.reason.clear();
-  add_candidates(result, std::move(kept), goal, options.top_k);
-}
 
 // The nodes that a plan uses.
 Snapshot used_part(const Snapshot& snapshot, const Plan& plan) {
@@ -584,7 +581,6 @@ SearchResult search_once(const PlanningContext& context, const PlanOptions& opti
   NativeSearch first(context, options, extent);
   SearchResult result = first.run();
   effort_s += first.effort_s();
-  keep_previous(context, options, result);
   if (result.status == SearchStatus::found) search_used_nodes(context, options, first.effort_s(), result);
   search_savings(context, options, first.possible_savings(), result);
   return result;
