@@ -4,8 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <map>
+#include <optional>
 
 #include "planner/plan/validate.h"
 #include "planner/process/seconds_since.h"
@@ -27,17 +29,27 @@ class Relaxed {
     // Where nothing fits it takes a search of its own each time, and changes an answer little.
     options_.allow.erase(PlanFeature::zero3);
     options_.effort_limit_s = std::min(options.time_limit_s / 4, kEffort_s);
-    limit_s_ = std::clamp(options.time_limit_s / 2, 0.1, 5.0);
+    limit_s_ = std::clamp(options.time_limit_s, 0.1, 10.0);
   }
   bool spent() const { return left_s() < 0.01; }
-  SearchResult search(const JobSpec& job, const Snapshot& snapshot, const Catalog& catalog) const {
-    PlanOptions options = options_;
-    options.time_limit_s = std::clamp(options_.time_limit_s / 4, 0.01, std::max(0.01, left_s()));
-    return sailor::search({job, snapshot, catalog, context_.profiles, context_.framework}, options);
+  SearchResult best(const JobSpec& job) const {
+    return search({job, context_.snapshot, context_.catalog, context_.profiles, context_.framework},
+                  options_);
   }
-  SearchResult search(const JobSpec& job) const { return search(job, context_.snapshot, context_.catalog); }
+  // A plan, if there is one.
+  std::optional<Candidate> any(const JobSpec& job, const Snapshot& snapshot, const Catalog& catalog) const {
+    PlanOptions options = options_;
+    options.any_plan = true;
+    SearchResult result = search({job, snapshot, catalog, context_.profiles, context_.framework}, options);
+    if (result.status != SearchStatus::found) return std::nullopt;
+    return std::move(result.candidates.front());
+  }
 
  private:
+  SearchResult search(const PlanningContext& context, PlanOptions options) const {
+    options.time_limit_s = std::clamp(options.time_limit_s / 3, 0.01, std::max(0.01, left_s()));
+    return sailor::search(context, options);
+  }
   double left_s() const { return limit_s_ - seconds_since(started_); }
 
   const PlanningContext& context_;
@@ -60,7 +72,7 @@ std::string explain_limits(const PlanningContext& context, const Relaxed& relaxe
     JobSpec job = context.job;
     job.objective = objective;
     job.constraints = {};
-    return relaxed.search(job);
+    return relaxed.best(job);
   };
   std::string text;
   std::vector<std::string> names;
@@ -98,23 +110,30 @@ std::string explain_memory(const PlanningContext& context, const Relaxed& relaxe
   for (const SnapshotNode& node : context.snapshot.nodes)
     if (context.profiles.usable(node.gpu_type))
       largest = std::max(largest, context.catalog.at(node.gpu_type).memory_bytes);
-  for (double factor : {1.1, 1.25, 1.5, 2.0, 3.0, 4.0, 8.0, 16.0, 64.0}) {
-    if (relaxed.spent()) return "";
+  JobSpec job = context.job;
+  job.constraints = {};
+  // Needs in GiB at the smallest of these factors on all memory that suffices, by bisection.
+  constexpr std::array kFactors = {1.1, 1.25, 1.5, 2.0, 3.0, 4.0, 8.0, 16.0, 64.0};
+  std::optional<double> needed_gib;
+  for (size_t low = 0, high = kFactors.size(); low < high;) {
+    if (relaxed.spent()) break;
+    const size_t middle = (low + high) / 2;
     Catalog catalog = context.catalog;
     for (auto& [name, type] : catalog.gpu_types)
       type.memory_bytes =
-          static_cast<int64_t>(std::min(9e18, static_cast<double>(type.memory_bytes) * factor));
-    JobSpec job = context.job;
-    job.constraints = {};
-    const SearchResult result = relaxed.search(job, context.snapshot, catalog);
-    if (result.status == SearchStatus::found)
-      return fmt::format(
-          "memory: a stage needs {:.3g} GiB, the largest GPU has {:.3g} GiB: use GPUs with {:.3g} GiB, or "
-          "more of them",
-          gib(result.candidates.front().prediction.peak_memory_bytes()), gib(largest),
-          gib(result.candidates.front().prediction.peak_memory_bytes()));
+          static_cast<int64_t>(std::min(9e18, static_cast<double>(type.memory_bytes) * kFactors[middle]));
+    if (const auto found = relaxed.any(job, context.snapshot, catalog)) {
+      needed_gib = gib(found->prediction.peak_memory_bytes());
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
   }
-  return "";
+  if (!needed_gib) return "";
+  return fmt::format(
+      "memory: a stage needs {:.3g} GiB, the largest GPU has {:.3g} GiB: use GPUs with {:.3g} GiB, or "
+      "more of them",
+      *needed_gib, gib(largest), *needed_gib);
 }
 
 // More nodes of one type, as many as there are, until a plan appears.
@@ -137,7 +156,7 @@ std::string explain_gpus(const PlanningContext& context, const Relaxed& relaxed)
       JobSpec job = context.job;
       job.resources.max_gpus.clear();
       job.resources.max_gpus_in_zone.clear();
-      if (relaxed.search(job, snapshot, context.catalog).status == SearchStatus::found)
+      if (relaxed.any(job, snapshot, context.catalog))
         return fmt::format("too few free GPUs: {} more of type \"{}\" would be enough", added, type);
     }
   return "";
@@ -165,7 +184,7 @@ std::string explain_busy(const PlanningContext& context, const Relaxed& relaxed)
   if (wanted.empty()) return "";
   Snapshot all_free = context.snapshot;
   for (const BusyNode& busy : wanted) all_free.nodes.push_back(busy.node);
-  if (relaxed.search(context.job, all_free, context.catalog).status != SearchStatus::found) return "";
+  if (!relaxed.any(context.job, all_free, context.catalog)) return "";
   return fmt::format("every feasible plan needs busy nodes: {}: {}", busy_nodes_text(wanted), kHowToWait);
 }
 
@@ -178,10 +197,10 @@ std::string explain_quotas(const PlanningContext& context, const Relaxed& relaxe
   size_t lifted = lift(job.resources.max_gpus);
   for (auto& [type, limits] : job.resources.max_gpus_in_zone) lifted += lift(limits);
   if (lifted == 0 || relaxed.spent()) return "";
-  const SearchResult result = relaxed.search(job);
-  if (result.status != SearchStatus::found) return "";
+  const auto found = relaxed.any(job, context.snapshot, context.catalog);
+  if (!found) return "";
   std::map<std::string, int> gpus;
-  const Plan& plan = result.candidates.front().plan;
+  const Plan& plan = found->plan;
   for (const PlanPipeline& pipeline : plan.pipelines)
     for (int group = 0; group < num_groups(plan, pipeline); ++group) {
       const PlanStage& stage = pipeline.stages[static_cast<size_t>(group)];
@@ -199,12 +218,12 @@ std::string explain_cluster_limits(const PlanningContext& context, const Relaxed
   if (context.snapshot.limits.empty() || relaxed.spent()) return "";
   Snapshot unlimited = context.snapshot;
   unlimited.limits.clear();
-  const SearchResult result = relaxed.search(context.job, unlimited, context.catalog);
-  if (result.status != SearchStatus::found) return "";
+  const auto found = relaxed.any(context.job, unlimited, context.catalog);
+  if (!found) return "";
   std::vector<std::string> reasons;
   for (const GpuLimit& limit : context.snapshot.limits) {
     unlimited.limits = {limit};
-    if (!check_plan(result.candidates.front().plan, unlimited).empty()) reasons.push_back(limit.reason);
+    if (!check_plan(found->plan, unlimited).empty()) reasons.push_back(limit.reason);
   }
   return fmt::format("{}", fmt::join(reasons, "; "));
 }

@@ -22,7 +22,7 @@ controller=$(pids_of sailor-run)
 address_of() { ss -Hltnp | awk -v pid="pid=$1," 'index($0, pid) && !found { print $4; found = 1 }'; }
 # stranger WORDS: runs it as another user; its line is in said.
 stranger() {
-  said=$(runuser -u daemon -- timeout 60 "$work/outside/stranger" "$@" 2>&1) || true
+  said=$(runuser -u daemon -- timeout 240 "$work/outside/stranger" "$@" 2>&1) || true
   echo "  stranger $*: $said"
 }
 # Data of the job that must not leak.

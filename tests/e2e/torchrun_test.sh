@@ -10,7 +10,7 @@ site=${PYTHONPATH%%:*}
 as_owner() { if [ "$UID" = 0 ] && ! runuser -u "$SAILOR_CLUSTER_USER" -- test -r "$site/torch"; then "$@"; else user "$@"; fi; }
 submit() {
   rc=0
-  as_owner timeout 60 "$@" >"$work/.out" 2>"$work/.err" </dev/null || rc=$?
+  as_owner timeout 300 "$@" >"$work/.out" 2>"$work/.err" </dev/null || rc=$?
   out=$(cat "$work/.out") err=$(cat "$work/.err")
   job=$(sed -n 's/^Submitted batch job \([0-9]*\)$/\1/p' "$work/.out")
 }

@@ -535,6 +535,7 @@ bool lacks_memory(const Candidate& candidate) {
 void search_savings(const PlanningContext& context, const PlanOptions& options, const Savings& possible,
                     SearchResult& result) {
   const auto search_with = [&](const Savings& savings) {
+    if (options.any_plan && result.status == SearchStatus::found) return false;
     return search_savings_once(context, options, savings, result);
   };
   Savings all = possible;
@@ -581,7 +582,8 @@ SearchResult search_once(const PlanningContext& context, const PlanOptions& opti
   NativeSearch first(context, options, extent);
   SearchResult result = first.run();
   effort_s += first.effort_s();
-  if (result.status == SearchStatus::found) search_used_nodes(context, options, first.effort_s(), result);
+  if (result.status == SearchStatus::found && !options.any_plan)
+    search_used_nodes(context, options, first.effort_s(), result);
   search_savings(context, options, first.possible_savings(), result);
   return result;
 }

@@ -38,7 +38,8 @@ struct PlanOptions {
   double time_limit_s = 2.0;
   // Once true, from any thread, the time counts as over. Must outlive the search.
   const std::atomic<bool>* stop = nullptr;
-  bool explain = true;  // if no plan is found, search with relaxed limits for a change that helps
+  bool explain = true;    // if no plan is found, search with relaxed limits for a change that helps
+  bool any_plan = false;  // the question is whether there is one: the native search ends with the first
   // For replanning: the plan that ran until now, then the other candidates of its search, best first: with
   // other nodes one of them is often the best. They bound the search, and never make the result worse.
   std::vector<Plan> previous;
