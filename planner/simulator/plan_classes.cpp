@@ -140,6 +140,15 @@ class Classifier {
     }
   }
 
+  // Of what passes a boundary, `bytes` in all: the most that one GPU sends.
+  double share_of_a_rank(double bytes, int sending, int receiving) const {
+    const FrameworkStyle& style = kinds_.context().framework;
+    const double share = 1.0 / std::min(sending, receiving);
+    if (plan_.sequence_parallel) return share;
+    if (bytes < static_cast<double>(style.whole_message_bytes)) return (receiving + sending - 1) / sending;
+    return style.partitioned_messages ? share : 1;
+  }
+
   // Over the boundary before `layer`.
   double message_s(const CompactStage& from, const CompactStage& to, int layer, int senders) {
     const PlanningContext& context = kinds_.context();
@@ -148,9 +157,7 @@ class Classifier {
                          element_bytes(context.precision) * plan_.microbatch;
     const LinkCurve& link = kinds_.link(from.kind, to.kind, on_one_node(from, to));
     const PlatformOverheads& overheads = kind.profile->overheads;
-    const int pairs = std::min(kind.shape.gpus(), kinds_[to.kind].shape.gpus());
-    const bool partitioned = context.framework.partitioned_messages || plan_.sequence_parallel;
-    const double of_a_rank = partitioned ? bytes / pairs : bytes;
+    const double of_a_rank = bytes * share_of_a_rank(bytes, kind.shape.gpus(), kinds_[to.kind].shape.gpus());
     out_.message_bytes = std::max(out_.message_bytes, of_a_rank);
     return overheads.message_start_s + overheads.message_slowdown * link.time_s(of_a_rank, senders);
   }

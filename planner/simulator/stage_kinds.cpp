@@ -157,16 +157,17 @@ const LinkCurve& StageKinds::link(int from, int to, bool same_node) {
 
 double StageKinds::message_gather_s(int kind, int layer, int microbatch) {
   const StageKind& of = (*this)[kind];
-  if (of.shape.tp < 2) return 0;
+  // Messages within the TP group of an emulated device are not delayed.
+  if (of.shape.tp < 2 || context_.catalog.at(of.gpu_type).emulation) return 0;
   const double bytes = static_cast<double>((*of.sizes)[static_cast<size_t>(layer) - 1].output_elements) *
                        element_bytes(context_.job.training.precision) * microbatch / of.shape.cp;
+  if (bytes < static_cast<double>(context_.framework.whole_message_bytes)) return 0;
   return ring_pass_s({of.shape.tp, 1, 1, &link(kind, kind, true), nullptr}, bytes);
 }
 
 double StageKinds::token_sum_s(int kind, int layer) {
   const StageKind& of = (*this)[kind];
   const std::vector<LayerSizes>* alone = context_.profiles.sizes.find({});
-  // Messages within the TP group of an emulated device are not delayed.
   if (of.shape.tp < 2 || alone == nullptr || context_.catalog.at(of.gpu_type).emulation) return 0;
   const auto at = static_cast<size_t>(layer);
   const int64_t part = (*of.sizes)[at].parameters, all = (*alone)[at].parameters;

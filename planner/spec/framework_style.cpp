@@ -69,6 +69,7 @@ const std::map<std::string, Read>& keys_of_execution() {
       {"buffered_messages",
        [](S& style, const Field& field) { style.buffered_message_bytes = field.bytes(); }},
       {"partitioned_messages", flag(&S::partitioned_messages)},
+      {"whole_messages", [](S& style, const Field& field) { style.whole_message_bytes = field.bytes(); }},
       {"forward_gathers", count(&S::forward_gathers, 0)},
       {"backward_gathers", count(&S::backward_gathers, 0)},
       {"sequence_parallel", flag(&S::sequence_parallel)},

@@ -32,6 +32,8 @@ struct FrameworkStyle {
   int64_t buffered_message_bytes = 0;        // blocking sends of a rank end at once up to this size
   bool forwards_first_single_group = false;  // see PipelineSchedule::single_group_forwards_first
   bool partitioned_messages = true;          // every rank of a TP group sends its share of a message
+  // Smaller messages are sent whole to every rank of the receiving TP group, which gathers nothing.
+  int64_t whole_message_bytes = 0;
   // All-gathers of a whole message inside the TP group, per microbatch: before a stage's forward, of what it
   // received; before its backward, of the gradient it received and of what it sent.
   int forward_gathers = 0, backward_gathers = 0;

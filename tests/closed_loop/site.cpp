@@ -28,8 +28,8 @@ namespace {
 
 // A block's forward pass of one sequence on the fastest emulated type: long compared with a rank's wake-up,
 // and with the real computation of all ranks that share a core.
-constexpr double kFastestLayer_s = 0.006;
-constexpr double kFastestLayerPerRank_s = 0.0012;  // and rank of a core
+constexpr double kFastestLayer_s = 0.004;
+constexpr double kFastestLayerPerRank_s = 0.0008;  // and rank of a core
 
 int cores() {
   return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));

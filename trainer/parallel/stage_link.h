@@ -33,7 +33,7 @@ struct MessagePlan {
   std::vector<StageMessage> messages;
 };
 
-// Larger tensors are sent in parts.
+// Larger tensors are sent in parts. The planner knows it, too (`whole_messages` in etc/frameworks).
 constexpr int64_t kSmallActivationBytes = 65536;
 
 MessagePlan plan_messages(int64_t elements, int64_t element_bytes, int sending_tp, int receiving_tp);

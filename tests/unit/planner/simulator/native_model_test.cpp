@@ -409,6 +409,32 @@ TEST(NativeModel, TheStyleSaysWhetherMessagesAreSplitOverTheTpGroup) {
   EXPECT_NEAR(with_style(in, style, plan).stages[0].send_forward_s, 4e5 / 1e9, 1e-12);
 }
 
+TEST(NativeModel, SmallMessagesAreSentWholeToEveryReceiver) {
+  Instance in = two_types();
+  in.profiles.network = {};
+  in.profiles.network.add(
+      {{"", "", 0}, {"", "", 0}, NetworkProfile::Scope::any, LinkCurve::from_rates(0, 1e9, 0)});
+  FrameworkStyle style;
+  style.forward_gathers = 1;
+  style.backward_gathers = 1;
+  const auto stages = [&](int lower, int upper) {
+    const Plan plan = test::make_plan(in, 1, {{{0, 3, "fast", lower}, {3, 6, "fast", upper}}});
+    return with_style(in, style, plan).stages;
+  };
+  const double message_s = 4e5 / 1e9;
+  style.whole_message_bytes = 400'000;  // this one is not smaller
+  const auto split = stages(1, 2), both_split = stages(2, 2);
+  EXPECT_NEAR(split[0].send_forward_s, message_s, 1e-12);
+  EXPECT_NEAR(both_split[0].send_forward_s, message_s / 2, 1e-12);
+  style.whole_message_bytes = 400'001;
+  const auto whole = stages(1, 2), both_whole = stages(2, 2);
+  EXPECT_NEAR(whole[0].send_forward_s, 2 * message_s, 1e-12);
+  EXPECT_NEAR(whole[1].send_backward_s, message_s, 1e-12);
+  EXPECT_NEAR(both_whole[0].send_forward_s, message_s, 1e-12);
+  EXPECT_LT(whole[1].forward_s, split[1].forward_s);  // nothing is gathered
+  EXPECT_LT(both_whole[0].backward_s, both_split[0].backward_s);
+}
+
 TEST(NativeModel, AStageGathersWhatItReceivedAndReturns) {
   Instance in = two_types();
   in.profiles.network = {};

@@ -4,6 +4,7 @@
 
 #include <numeric>
 
+#include "planner/spec/framework_style.h"
 #include "tests/unit/trainer/comm/ranks.h"
 #include "trainer/model/tensor_parallel.h"
 
@@ -41,6 +42,11 @@ TEST(StageMessages, LargeTensorsTravelOnceAndSmallOnesWhole) {
   EXPECT_FALSE(plan_messages(large, 4, 4, 1).gather);
   EXPECT_FALSE(plan_messages(12, 4, 1, 3).gather);
   EXPECT_EQ(plan_messages(12, 4, 1, 3).messages.size(), 3u);
+}
+
+TEST(StageMessages, ThePlannerKnowsWhichOnesAreSmall) {
+  for (const Ranks ranks : {Ranks::processors, Ranks::gpus})
+    EXPECT_EQ(own_framework(ranks).whole_message_bytes, kSmallActivationBytes);
 }
 
 TEST(StageMessages, SharesOfTokensTravelOnceToWhereTheyAreWanted) {
