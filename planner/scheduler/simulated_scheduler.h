@@ -14,7 +14,7 @@
 
 namespace sailor {
 
-class SimulatedScheduler final : public Scheduler {
+class SimulatedScheduler : public Scheduler {
  public:
   // The cluster must outlive the object. The process is in no job.
   explicit SimulatedScheduler(SimulatedCluster& cluster) : cluster_(cluster) {}

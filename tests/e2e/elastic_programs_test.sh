@@ -173,4 +173,22 @@ scancel "$job"
 wait_idle
 expect "no process is left" no_programs
 expect "no helper job is left" test -z "$(squeue -h -o %A)"
+
+# A job that is not elastic: its ranks fail when a2 dies, long before Slurm knows. It is there when Slurm does, and is requeued.
+rm -f sum.json
+job_yaml 100000 'command: [python3, train_sockets.py, "40", "0.2"], grace: 2s'
+sed -i 's/enabled: true/enabled: false/' job.yaml
+submit --requeue --open-mode=append --sailor-plan=plan.json
+expect "it trains" wait_until 60 has_text "$output" '^step 7 '
+power_off a2 2
+restarts() { scontrol show job -o "$job" | grep -o 'Restarts=[0-9]*' | cut -d= -f2; }
+requeued() { [ "$(restarts)" = 1 ]; }
+expect "it waits for Slurm" wait_until 60 has_text "$output" '^sailor: a2 does not answer'
+expect "which requeues it" wait_until 90 requeued
+revive_nodes a2
+sleep 2   # slurmd takes no job that starts in the second in which it was requeued
+goes_on() { restart_now; has_text "$output" '^start at [1-9]'; }
+expect "it goes on from its checkpoint" wait_until 90 goes_on
+wait_idle
+expect "every sequence was trained once" equal "$(cat sum.json)" '[40, 640]'
 finish

@@ -2,6 +2,7 @@
 // with the environment of torchrun (rank_environment.h).
 #include <CLI/CLI.hpp>
 #include <filesystem>
+#include <iostream>
 #include <optional>
 
 #include "planner/cli/program.h"
@@ -99,6 +100,8 @@ int launch(const Arguments& arguments, Scheduler& scheduler) {
   const fs::path plan_file = fs::absolute("sailor-" + request.allocation.job_id + ".plan.json");
   if (arguments.plan_file.empty()) write_file_atomically(plan_file, to_json(plan));
   request.plan_file = arguments.plan_file.empty() ? plan_file : fs::absolute(arguments.plan_file);
+  if (job) request.grace_s = job->trainer.grace_s;
+  request.say = [](const std::string& text) { std::cerr << "sailor: " << text << '\n'; };
   return launch_programs(scheduler, request);
 }
 

@@ -74,13 +74,16 @@ int run_other_trainer(const JobSpec& job, const std::string& job_text, const Pla
   const RunDirectory directory(options.run_directory);
   directory.write_document("job.yaml", job_text);
   ProgramRecord record(job, plan, framework, directory, options);
+  const auto say = [](const std::string& text) { std::cout << "sailor: " << text << '\n' << std::flush; };
   const int code = launch_programs(scheduler,
                                    {.plan = plan,
                                     .order = framework.rank_order,
                                     .command = command,
                                     .allocation = options.allocation,
                                     .plan_file = plan_file,
-                                    .steps_directory = record.steps_directory()},
+                                    .steps_directory = record.steps_directory(),
+                                    .grace_s = job.trainer.grace_s,
+                                    .say = say},
                                    [&record] { record.look(); });
   RunSummary summary;
   summary.job_id = options.allocation.job_id;

@@ -20,6 +20,7 @@
 #include "planner/spec/error.h"
 #include "planner/spec/quantity.h"
 #include "trainer/launch/rank_environment.h"
+#include "trainer/launch/silent_nodes.h"
 #include "trainer/process/signals.h"
 
 namespace sailor {
@@ -27,8 +28,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr auto kGrace = std::chrono::seconds(30);  // between a request to end and SIGKILL
-constexpr double kGraceOfNode_s = 20;              // the same inside a node, for ranks beside one that failed
+// Inside a node, between a request to end and SIGKILL, for ranks beside one that failed.
+constexpr double kGraceOfNode_s = 20;
 constexpr int kPoll_ms = 100;
 
 bool resolves(const std::string& name) {
@@ -123,26 +124,44 @@ int launch_programs(Scheduler& scheduler, const ProgramLaunch& launch,
   SignalDescriptor signals({SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2});
   scheduler.forget_step_defaults();
   Steps steps(scheduler);
-  for (const std::string& node : layout.nodes())
-    steps.start({*launch.allocation.find(node), programs.command, programs.environment});
+  std::vector<AllocatedNode> nodes;
+  for (const std::string& node : layout.nodes()) {
+    nodes.push_back(*launch.allocation.find(node));
+    steps.start({nodes.back(), programs.command, programs.environment});
+  }
+  const auto grace =
+      std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(launch.grace_s));
   int code = 0;
+  bool told = false;
   std::optional<Clock::time_point> kill_at;
+  const auto pass_on_signals = [&] {
+    for (const int signal : signals.take()) {
+      if (signal == SIGCHLD) continue;
+      steps.signal(signal);
+      if (asks_to_continue(signal)) continue;
+      told = true;
+      if (!kill_at) kill_at = Clock::now() + grace;
+    }
+  };
   while (steps.any()) {
     pollfd waiting{signals.descriptor(), POLLIN, 0};
     poll(&waiting, 1, kPoll_ms);
     meanwhile();
-    for (const int signal : signals.take()) {
-      if (signal == SIGCHLD) continue;
-      steps.signal(signal);
-      if (!asks_to_continue(signal) && !kill_at) kill_at = Clock::now() + kGrace;
-    }
+    pass_on_signals();
     if (const int failed = steps.reap(); failed != 0 && code == 0) {
       code = failed;
       steps.signal(SIGTERM);
-      if (!kill_at) kill_at = Clock::now() + kGrace;
+      if (!kill_at) kill_at = Clock::now() + grace;
     }
     if (kill_at && Clock::now() > *kill_at) steps.signal(SIGKILL);
   }
+  if (code != 0)
+    wait_for_silent_nodes(scheduler, nodes,
+                          {[&] {
+                             pass_on_signals();
+                             return told;
+                           },
+                           launch.say});
   return code;
 }
 

@@ -24,6 +24,8 @@ struct ProgramLaunch {
   int generation = 1;             // of an elastic job, whose programs start again
   std::string change_file{};      // of an elastic job: says why the ranks are told to end
   std::string steps_directory{};  // for what ranks tell of their steps; empty = nobody reads it
+  double grace_s = 30;            // between a request to end and SIGKILL
+  std::function<void(const std::string& text)> say{};  // a line for the user
 };
 
 // What the nodes of the plan run, with this environment: run_programs_of_node().
@@ -33,10 +35,10 @@ struct NodePrograms {
 };
 NodePrograms node_programs(Scheduler& scheduler, const ProgramLaunch& launch);
 
-// Returns when all ranks have ended: 0, or the exit code of the first step that failed. Signals that ask the
-// job to stop are sent on to the ranks; a further 30 s later what is left is killed. `meanwhile` is called
-// several times a second. Call from a single-threaded process. Throws std::runtime_error if the plan's nodes
-// are not in the allocation.
+// Returns when all ranks have ended: 0, or the exit code of the first step that failed, after a wait if a
+// node does not answer (silent_nodes.h). Signals that ask the job to stop are sent on to the ranks; what is
+// left `grace_s` later is killed. `meanwhile` is called several times a second. Call from a single-threaded
+// process. Throws std::runtime_error if the plan's nodes are not in the allocation.
 int launch_programs(
     Scheduler& scheduler, const ProgramLaunch& launch, const std::function<void()>& meanwhile = [] {});
 
