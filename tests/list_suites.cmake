@@ -1,0 +1,46 @@
+# Writes FILE with a CTest test per suite of the GoogleTest program PROGRAM, of at most MOST of its tests:
+#   cmake -D PROGRAM=... -D PREFIX=trainer. -D LABELS=real_time -D MOST=12 -D FILE=... -P list_suites.cmake
+# For programs of which every start takes a second: gtest_discover_tests() starts them once per test. PREFIX.Suite, or, where a suite has
+# more tests, PREFIX.Suite.1, PREFIX.Suite.2 ...
+execute_process(COMMAND "${PROGRAM}" --gtest_list_tests OUTPUT_VARIABLE listed COMMAND_ERROR_IS_FATAL ANY)
+string(REPLACE "\n" ";" lines "${listed}")
+set(out "")
+
+function(add_suite name)
+  list(LENGTH tests count)
+  if(count EQUAL 0)
+    return()
+  endif()
+  set(part 0)
+  foreach(first RANGE 0 ${count} ${MOST})
+    if(first LESS count)
+      math(EXPR part "${part} + 1")
+      list(SUBLIST tests ${first} ${MOST} some)
+      list(TRANSFORM some PREPEND "${name}.")
+      list(JOIN some ":" filter)
+      set(label "${PREFIX}${name}")
+      if(count GREATER MOST)
+        string(APPEND label ".${part}")
+      endif()
+      string(APPEND out "add_test([==[${label}]==] [==[${PROGRAM}]==] [==[--gtest_filter=${filter}]==])\n"
+        "set_tests_properties([==[${label}]==] PROPERTIES LABELS [==[${LABELS}]==])\n")
+    endif()
+  endforeach()
+  set(out "${out}" PARENT_SCOPE)
+endfunction()
+
+set(suite "")
+set(tests "")
+foreach(line IN LISTS lines)
+  string(REGEX REPLACE " *#.*" "" line "${line}")   # a type or value parameter
+  if(line MATCHES "^  (.+)$")
+    list(APPEND tests "${CMAKE_MATCH_1}")
+  elseif(line MATCHES "^(.+)\\.$")
+    set(next "${CMAKE_MATCH_1}")
+    add_suite("${suite}")
+    set(suite "${next}")
+    set(tests "")
+  endif()
+endforeach()
+add_suite("${suite}")
+file(WRITE "${FILE}" "${out}")
