@@ -163,6 +163,14 @@ revive_nodes() {
   for node; do slurmd -N "$node" >/dev/null 2>&1 </dev/null; done
 }
 
+# No change of plan is in progress: for a second, because newly started processes have not joined yet.
+changes() { grep -o '"event":"\(joined\|running\|interrupt\|resumed\)"' "$events"; }
+at_rest() {
+  local before
+  before=$(changes)
+  [ "$(tail -1 <<<"$before")" = '"event":"resumed"' ] && sleep 1 && [ "$(changes)" = "$before" ]
+}
+
 # elapsed COMMAND...: its duration in seconds, with one decimal.
 now() { date +%s.%N; }
 seconds_since() { awk "BEGIN { printf \"%.1f\", $(now) - $1 }"; }

@@ -39,13 +39,6 @@ back() {
   expect "ended processes are restarted" wait_until 40 all_ranks_there "$1"
   wait_until 10 at_rest || true
 }
-changes() { grep -o '"event":"\(joined\|running\|interrupt\|resumed\)"' "$events"; }
-# For a second, because newly started processes have not joined yet.
-at_rest() {
-  local before
-  before=$(changes)
-  [ "$(tail -1 <<<"$before")" = '"event":"resumed"' ] && sleep 1 && [ "$(changes)" = "$before" ]
-}
 
 least_survivors=7
 fault "a rank is killed" kill -9 "$(working_rank_on "$(nodes_in_use | head -1)")"
