@@ -94,6 +94,7 @@ TEST_F(AgentProgramsTest, RanksDoNotOutliveTheirParent) {
 }
 
 TEST_F(AgentProgramsTest, AStartEndsWhatAnEarlierGenerationLeft) {
+  become_subreaper();  // or the shell's child lives on, with the output on which the test's parent waits
   start("sleep 600");
   start("exit 0", 2);
   wait_for_the_end();
