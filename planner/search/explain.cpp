@@ -112,7 +112,7 @@ std::string explain_memory(const PlanningContext& context, const Relaxed& relaxe
       largest = std::max(largest, context.catalog.at(node.gpu_type).memory_bytes);
   JobSpec job = context.job;
   job.constraints = {};
-  // Needs in GiB at the smallest of these factors on all memory that suffices, by bisection.
+  // Bisection: the smallest of these factors on the memory of every GPU with which there is a plan.
   constexpr std::array kFactors = {1.1, 1.25, 1.5, 2.0, 3.0, 4.0, 8.0, 16.0, 64.0};
   std::optional<double> needed_gib;
   for (size_t low = 0, high = kFactors.size(); low < high;) {

@@ -76,7 +76,7 @@ expect "and says how it went" has_text "$output" '^sailor: stopped by signal 15 
 run sailor status "$job"
 expect "sailor status knows it" contains "$out" 'cancelled: stopped by signal 15'
 expect "and its steps" equal "$(sed -n 's/^step *//p' <<<"$out")" "$(($(last_step) + 1))/100000"
-expect "each change has one" equal "$(count_events resumed)" 3
+expect "and there is one for each" equal "$(count_events resumed)" 3
 expect "the time of an iteration was measured" test "$(json "sailor-$job/summary.json" measured_iteration_s | cut -c1-3)" = 0.1
 expect "and the memory of every rank" equal "$(grep -c '"peak_rss_bytes": [1-9]' "sailor-$job/summary.json")" 4
 run sailor report "$job"

@@ -226,6 +226,20 @@ TEST(Search, OffersOnlyWhatIsAllowed) {
   }
 }
 
+TEST(Search, AnyPlanIsFoundWhereThereIsOne) {
+  for (uint64_t seed = 300; seed < 310; ++seed) {
+    const Instance in = test::random_instance(seed, 0);
+    PlanOptions options = exact(CostModel::native, SearchSpace::full);
+    const SearchResult best = search(in.context(), options);
+    options.any_plan = true;
+    const SearchResult any = search(in.context(), options);
+    EXPECT_EQ(any.status, best.status) << "seed " << seed;
+    if (any.status != SearchStatus::found) continue;
+    EXPECT_TRUE(check_plan(any.candidates[0].plan, in.job).empty());
+    EXPECT_TRUE(any.candidates[0].prediction.fits);
+  }
+}
+
 TEST(Search, PlansAreValidForJobAndCluster) {
   for (uint64_t seed = 300; seed < 330; ++seed) {
     const Instance in = test::random_instance(seed, 0);
