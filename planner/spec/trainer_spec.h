@@ -6,7 +6,7 @@
 //       kind: torchrun                    # a framework that is built in, or any name with `framework`
 //       framework: my-framework.yaml      # its description (framework_style.h), relative to the job spec
 //       command: [python, train.py]
-//       signal: TERM, grace: 30s, restarts: 3   # of elastic jobs
+//       signal: TERM, grace: 30s, restarts: 3   # signal and restarts: of elastic jobs
 #pragma once
 
 #include <csignal>
@@ -22,10 +22,9 @@ struct TrainerSpec {
   std::string kind;                  // empty = Sailor's own trainer
   std::string framework;             // file that describes it; empty = the built-in description of the kind
   std::vector<std::string> command;  // program and arguments of every rank
-  // Of an elastic job: before a change ranks get this signal, and may run for so long until they are killed.
-  int signal = SIGTERM;
-  double grace_s = 30;
-  int restarts = 3;  // in a row, of a program that fails although no node is lost
+  int signal = SIGTERM;              // of an elastic job: what ranks get before a change
+  double grace_s = 30;  // for so long ranks may run after they were told to end, until they are killed
+  int restarts = 3;     // in a row, of a program that fails although no node is lost
 
   bool own() const { return kind.empty(); }
   bool operator==(const TrainerSpec&) const = default;

@@ -163,6 +163,10 @@ revive_nodes() {
   for node; do slurmd -N "$node" >/dev/null 2>&1 </dev/null; done
 }
 
+# Of the job $job: how many times Slurm has requeued it; whether it was once.
+restarts() { scontrol show job -o "$job" | grep -o 'Restarts=[0-9]*' | cut -d= -f2; }
+started_again() { [ "$(restarts)" = 1 ]; }
+
 # No change of plan is in progress: for a second, because newly started processes have not joined yet.
 changes() { grep -o '"event":"\(joined\|running\|interrupt\|resumed\)"' "$events"; }
 at_rest() {

@@ -182,10 +182,8 @@ sed -i 's/enabled: true/enabled: false/' job.yaml
 submit --requeue --open-mode=append --sailor-plan=plan.json
 expect "it trains" wait_until 60 has_text "$output" '^step 7 '
 power_off a2 2
-restarts() { scontrol show job -o "$job" | grep -o 'Restarts=[0-9]*' | cut -d= -f2; }
-requeued() { [ "$(restarts)" = 1 ]; }
 expect "it waits for Slurm" wait_until 60 has_text "$output" '^sailor: a2 does not answer'
-expect "which requeues it" wait_until 90 requeued
+expect "which requeues it" wait_until 90 started_again
 revive_nodes a2
 sleep 2   # slurmd takes no job that starts in the second in which it was requeued
 goes_on() { restart_now; has_text "$output" '^start at [1-9]'; }

@@ -92,8 +92,6 @@ slower_is_free() { [ "$(sinfo -h -n v1 -o %T -p all)" = idle ]; }
 expect "others can have it" wait_until 20 slower_is_free
 
 # Slurm restarts the job, which continues from its newest state.
-restarts() { scontrol show job -o "$job" | grep -o 'Restarts=[0-9]*' | cut -d= -f2; }
-started_again() { [ "$(restarts)" = 1 ]; }
 if [ "${1:-}" = --requeue ]; then
   hold v1,v2,t1
   others=$held

@@ -24,8 +24,6 @@ expect "8 ranks" equal "$(field "$(last_event running)" ranks)" 8
 expect "it saves its state" wait_until 60 steps_done 70
 
 # Power off: the controller, its ranks and helpers, and its node's slurmd.
-restarts() { scontrol show job -o "$job" | grep -o 'Restarts=[0-9]*' | cut -d= -f2; }
-started_again() { [ "$(restarts)" = 1 ]; }
 steps=$(wc -l <"sailor-$job/metrics.jsonl")
 batch=$(awk '{ print $4 }' "/proc/$(pids_of sailor-run)/stat")
 kill -9 "$(pids_of sailor-run)" "$batch"
