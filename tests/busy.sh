@@ -70,8 +70,7 @@ kRetry_s=5
 # What the trainings have in common. In 64 bit, and with a rate at which sums in another order, which other plans make, change losses by
 # 1e-12 in a thousand steps, and a step that is left out or done twice by 1e-5.
 make_text >text.txt
-cp "$e2e/fixtures/elastic_profile.json" "$SAILOR_CLUSTER_DIR/profiles/"
-chmod a+r "$SAILOR_CLUSTER_DIR/profiles/elastic_profile.json"
+use_profile fp64
 sed -i '/^ *A100-40:/s/slowdown: [0-9]*/slowdown: 100/; /^ *V100-16:/s/slowdown: [0-9]*/slowdown: 150/; /^ *T4-16:/s/slowdown: [0-9]*/slowdown: 200/' \
   "$SAILOR_CLUSTER_DIR/etc/catalog.yaml"
 echo 'request: {whole_nodes: true}' >>"$SAILOR_CLUSTER_DIR/etc/sailor.yaml"

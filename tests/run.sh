@@ -10,8 +10,8 @@ usage: tests/run.sh [--build] [--long NAME] [-R PATTERN] [-j N]
   --build       only install and build; programs are in build/bin
   -R PATTERN    build, then run only the tests whose names match
   --long NAME   run a long test that is not part of the suite: asan, tsan, fuzz, equality, properties,
-                transformers, tokenizers, templates, frameworks, parquet, libtorch, minimal, package, rpm, elastic, chaos, busy, cuts, mutations or
-                roots
+                transformers, tokenizers, templates, frameworks, parquet, libtorch, minimal, package, rpm, elastic, chaos,
+                busy, closed_loop, cuts, mutations or roots
   -j N          compile with N jobs, and test with two more: end-to-end tests mostly wait (default: one per core)
 
 Works from any directory. Tests of missing data sets are skipped: set SAILOR_REFERENCE to the reference
@@ -144,13 +144,17 @@ case $action in
         configure_and_build ci product busy_workload
         exec "$root/tests/busy.sh" --seed "${SEED:-1}"
         ;;
+      closed_loop)   # predictions against real computation: on a machine that does nothing else
+        configure_and_build ci closed_loop sailor-profile sailor-run sailor-rank
+        exec "$build/bin/closed_loop" --seed "${SEED:-$RANDOM}" --count "${COUNT:-8}" --emulate off
+        ;;
       cuts)   # the power, in a training
         configure_and_build ci power_cut
         exec "$build/bin/power_cut" --seed "${SEED:-$RANDOM}" --count 2000 --restarts 20
         ;;
       mutations) exec "$root/tests/mutations/run.sh" -j "$jobs" ;;
       roots) for suite in bookworm trixie forky; do "$root/tests/roots.sh" "$suite" --fresh; done ;;
-      *) echo "sailor: tests/run.sh: unknown long run \"$long\" (asan, tsan, fuzz, equality, properties, transformers, tokenizers, templates, frameworks, parquet, libtorch, minimal, package, rpm, elastic, chaos, busy, cuts, mutations, roots)" >&2; exit 2 ;;
+      *) echo "sailor: tests/run.sh: unknown long run \"$long\" (asan, tsan, fuzz, equality, properties, transformers, tokenizers, templates, frameworks, parquet, libtorch, minimal, package, rpm, elastic, chaos, busy, closed_loop, cuts, mutations, roots)" >&2; exit 2 ;;
     esac
     ;;
   build) configure_and_build ci ;;

@@ -16,7 +16,6 @@ export SAILOR_BUILD_DIR=${SAILOR_BUILD_DIR:-$(cd "$(dirname "${BASH_SOURCE[0]}")
 . "$(dirname "${BASH_SOURCE[0]}")/../e2e/elastic_lib.sh" growth --nodes 15
 
 setup_elastic 100000 fp64
-use_fixed_profile
 # Iterations that are long against what this machine does besides, so that a node pays.
 sed -i '/^ *A100-40:/s/slowdown: [0-9]*/slowdown: 20/' "$SAILOR_CLUSTER_DIR/etc/catalog.yaml"
 sed -i 's/elastic: {enabled: true}/elastic: {enabled: true, grow_every: 2}/; s/global_batch: 8/global_batch: 80/' job.yaml

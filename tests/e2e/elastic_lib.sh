@@ -14,7 +14,7 @@ trap '[ -z "${SAILOR_KEEP:-}" ] || cp -r "$work" "$SAILOR_KEEP"; leave; "$e2e/..
 # The batch step with the controller is on the first node, which gets no faults.
 controller_node=a1
 
-# setup_elastic STEPS PRECISION: job.yaml, reference.yaml (the same, not elastic), text.txt and plan.json, and the model's profile.
+# setup_elastic STEPS PRECISION: job.yaml, reference.yaml (the same, not elastic), text.txt and plan.json, and a profile.
 setup_elastic() {
   make_text >text.txt
   # Emulated devices that are a little slower than the CPU, but faster than in the cluster's own catalog: many steps in a short time. All
@@ -52,20 +52,12 @@ YAML
  "zero1": false, "interleave": 1}
 JSON
   chmod a+r ./*.yaml plan.json text.txt
-  user sailor profile job.yaml --seconds 4 --tp 1,2 --microbatches 1,2 >/dev/null 2>&1
-}
-
-# Replaces the model's profile, whose times grow with the load of this machine.
-use_fixed_profile() {
-  rm "$SAILOR_CLUSTER_DIR"/profiles/gpt2-*.json
-  cp "$e2e/fixtures/elastic_profile.json" "$SAILOR_CLUSTER_DIR/profiles/"
-  chmod a+r "$SAILOR_CLUSTER_DIR/profiles/elastic_profile.json"
+  use_profile "$2"
 }
 
 # The same for a job that may grow.
 setup_growth() {
   setup_elastic 100000 fp64
-  use_fixed_profile  # it decides whether a node pays
   # Iterations that are long compared with other work on two cores; the T4s are useless.
   sed -i '/^ *A100-40:/s/slowdown: [0-9]*/slowdown: 60/; /^ *V100-16:/s/slowdown: [0-9]*/slowdown: 80/; /^ *T4-16:/s/slowdown: [0-9]*/slowdown: 3000/' "$SAILOR_CLUSTER_DIR/etc/catalog.yaml"
   sed -i 's/elastic: {enabled: true}/elastic: {enabled: true, grow_every: 2}/' job.yaml

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Runs every command of README and the guides unchanged, as an ordinary user on the throw-away cluster; all must succeed. Only paths
+# Runs every command of README and the guides once, unchanged, as an ordinary user on the throw-away cluster; all must succeed. Only paths
 # and ids of the guides' imaginary site are replaced (below). A command that cannot run here names the test that runs it.
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 . "$e2e/training_lib.sh"
@@ -23,6 +23,9 @@ cmake -S . -B build -G Ninja && cmake --build build --target sailor | etc/quicks
 cmake --build build --target product | etc/quickstart.sh | cmake --build "$build" --target product
 cmake --install build | tests/package_test.sh | cmake --install
 (cd build && cpack -G DEB) | tests/package_chroot.sh | cpack
+sailor pareto job.yaml --points 20 --svg front.svg | tests/golden/transcripts/pareto.txt | --svg front.svg
+sailor pareto job.yaml --json | tests/golden/transcripts/pareto.txt | --points 3 --json
+sailor probe --ranks 2 --gpu-type cpu | tests/probe/interrupted_test.sh | "$bin/sailor-probe" --ranks 2
 sailor profile --on-nodes job.yaml | tests/e2e/profile_test.sh | run sailor profile --on-nodes
 sailor probe --on-nodes | tests/e2e/probe_test.sh | run sailor probe --on-nodes
 mpirun -np 8 --host a1:4,b1:4 sailor probe --cluster nodes.yaml --seconds 300 | tests/probe/namespaces_test.sh | mpirun
@@ -97,12 +100,14 @@ chown -R "$SAILOR_CLUSTER_USER" site
 cp -a site template
 
 ran=0
+declare -A seen=()
 for guide in "$root/README.md" "$root"/etc/doc/*.md; do
   mapfile -t commands < <(commands_of "$guide")
   rm -rf site && cp -a template site
   for command in "${commands[@]}"; do
     what="$(basename "$guide"): $command"
-    if foreign "$command"; then continue; fi
+    if foreign "$command" || [ -n "${seen[$command]:-}" ]; then continue; fi
+    seen[$command]=yes
     row=$(elsewhere | command=$command awk -F ' [|] ' '$1 == ENVIRON["command"]')
     if [ -n "$row" ]; then
       IFS='|' read -r _ file text <<<"$row"

@@ -6,7 +6,6 @@ set -euo pipefail
 
 sed -i '/umbrella_partition/d' "$SAILOR_CLUSTER_DIR/etc/sailor.yaml"
 setup_elastic 100000 fp64
-use_fixed_profile
 sed -i 's/slowdown: [0-9]*/slowdown: 40/' "$SAILOR_CLUSTER_DIR/etc/catalog.yaml"
 sed -i 's/elastic: {enabled: true}/elastic: {enabled: true, grow_every: 0}/' job.yaml
 sed -i 's/steps: 100000/steps: 150/' reference.yaml

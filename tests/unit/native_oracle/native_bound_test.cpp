@@ -143,11 +143,11 @@ int compare_random_problems(uint64_t seed, int count, const bench::ProblemLimits
 
 // Of several nodes and zones, whose cards and links are slow as often as not.
 TEST(NativeBound, NoPlanOfAFewNodesIsFaster) {
-  EXPECT_GT(compare_random_problems(107, 12, {24, 2, 2}, 3, 60), 80);
+  EXPECT_GT(compare_random_problems(107, 8, {24, 2, 2}, 3, 60), 50);
 }
 
 TEST(NativeBound, NoPlanOfALargerProblemIsFaster) {
-  EXPECT_GT(compare_random_problems(105, 22, {96, 3, 2}, 4, 80), 200);
+  EXPECT_GT(compare_random_problems(105, 12, {96, 3, 2}, 4, 80), 100);
 }
 
 // Sixteen replicas on two nodes with slow cards: each sums all gradients along a ring.

@@ -73,7 +73,7 @@ TEST(ShardedGradientsSearch, ElasticJobsTakeThemOnlyWhereNothingElseFits) {
 
 // With the feature of a degree.
 void expect_never_worse(uint64_t first_seed, PlanFeature feature, Zero degree) {
-  test::expect_never_worse(first_seed, test::drawn(10u), feature,
+  test::expect_never_worse(first_seed, test::drawn(6u), feature,
                            [&](const Plan& plan) { return plan.zero == degree; });
 }
 
