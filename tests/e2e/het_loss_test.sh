@@ -50,7 +50,7 @@ revive_nodes a2
 back() { [ "$(sinfo -h -n "$1" -p "$2" -o %T)" = idle ] || { scontrol update nodename="$1" state=resume 2>/dev/null; false; }; }
 expect "the first component has its nodes again" wait_until 30 back a2 fast
 # Slurm would wait two minutes. Of each component, unless the job starts meanwhile.
-squeue -h -j "$job" -o %A | while read -r component; do scontrol update jobid="$component" starttime=now || true; done
+squeue -h -j "$job" -o %A | while read -r component; do scontrol update jobid="$component" starttime=now+3 || true; done
 expect "it starts again, on other nodes" wait_until 100 started_again
 expect "in the component's partition" equal "$(nodes_of_job "$job")" "a1 a2 v2"
 expect "it trains" wait_until 60 steps_done $((steps + 20))
