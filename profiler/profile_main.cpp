@@ -9,6 +9,7 @@
 
 #include "planner/cli/program.h"
 #include "planner/cli/progress_line.h"
+#include "planner/inputs/load_inputs.h"
 #include "planner/process/program_path.h"
 #include "planner/profile/layer_profile.h"
 #include "planner/report/profile_table.h"
@@ -17,6 +18,7 @@
 #include "planner/spec/job_spec.h"
 #include "planner/spec/site_config.h"
 #include "profiler/base_memory.h"
+#include "profiler/imported_profile.h"
 #include "profiler/live_cluster.h"
 #include "profiler/node_jobs.h"
 #include "profiler/profile_directory.h"
@@ -118,6 +120,29 @@ int run(const std::string& job_file, ProfileRequest request, bool named, bool qu
   return kDone;
 }
 
+// From a trace of another trainer.
+int run_on_trace(const std::string& job_file, TraceImport import, std::string directory, bool quiet) {
+  const JobSpec job = load_job_spec(job_file);
+  if (directory.empty()) directory = default_profile_directory();
+  const std::string config = site_config_path();
+  const SiteConfig site = std::filesystem::exists(config) ? load_site_config(config) : SiteConfig{};
+  const Catalog catalog = load_catalog(site.catalog);
+  const GpuType& type = catalog.at(import.gpu_type);
+  import.base_memory_bytes = type.base_memory_bytes;
+  import.on_processors = type.on_processors;
+  const std::string file = layer_profile_path(directory, job, import.gpu_type);
+  const ImportedProfile imported =
+      import_trace(job, import, framework_of(job, site, catalog, {import.gpu_type}),
+                   std::filesystem::exists(file) ? load_profile_file(file) : ProfileFile{});
+  std::filesystem::create_directories(directory);
+  save_profile_file(imported.profile, file);
+  if (!quiet)
+    std::cerr << fmt::format("blocks are the modules {}; times are those of {}\n", imported.block_class,
+                             imported.on_gpu ? "kernels" : "operators on processors");
+  std::cout << file << '\n';
+  return kDone;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -150,6 +175,16 @@ int main(int argc, char** argv) {
   app.add_option("--seconds", request.seconds, "approximate time limit in seconds")
       ->check(cli::within(1.0, 86400.0))
       ->capture_default_str();
+  TraceImport import;
+  CLI::Option* trace =
+      app.add_option("--trace", import.trace,
+                     "take the times from a trace of torch.profiler of another trainer, at "
+                     "the one value of --microbatches and --tp (default: 1) that it ran with");
+  trace->excludes(nodes)->needs(type)->type_name("FILE");
+  app.add_option("--blocks", import.block_class,
+                 "class of the modules in the trace that are the model's blocks (default: the one that fits)")
+      ->needs(trace)
+      ->type_name("CLASS");
   app.add_flag("-q,--quiet", quiet, "print only notes and errors on stderr");
   keep_freed_memory();  // as a rank does
   use_tensor_cache();
@@ -157,6 +192,14 @@ int main(int argc, char** argv) {
     if (!shown.empty()) return show(shown);
     if (job_file.empty())
       throw InputError("JOB is required: a job spec (YAML) (see `sailor profile --help`)");
+    if (trace->count() > 0) {
+      if (request.microbatches.size() != 1 || request.tps.size() > 1)
+        throw InputError("--trace: say with --microbatches and --tp what it ran with, one value each");
+      import.gpu_type = request.gpu_type;
+      import.microbatch = request.microbatches.front();
+      if (!request.tps.empty()) import.tp = request.tps.front();
+      return run_on_trace(job_file, std::move(import), request.directory, quiet);
+    }
     request.links = !layers_only;
     return on_nodes ? run_on_nodes(job_file, request)
                     : run(job_file, std::move(request), type->count() > 0, quiet);
