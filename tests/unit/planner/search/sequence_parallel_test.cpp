@@ -75,7 +75,7 @@ TEST(SequenceParallelSearch, SplitsTokensWhereTheMemoryMakesAPlanFaster) {
 
 TEST(SequenceParallelSearch, IsNeverWorseThanWithoutAndKeepsItsBound) {
   test::expect_never_worse(
-      900, test::drawn(6u), PlanFeature::sequence_parallel,
+      904, test::drawn(6u), PlanFeature::sequence_parallel,
       [](const Plan& plan) { return plan.sequence_parallel; },
       [](Instance& in) {
         for (auto& [shape, layers] : in.profiles.sizes.by_shape)

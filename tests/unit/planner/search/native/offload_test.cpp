@@ -130,7 +130,7 @@ TEST(Offload, IsLimitedByTheMemoryOfNodes) {
 
 TEST(Offload, NeverMakesPlansWorse) {
   test::expect_never_worse(
-      900, test::drawn(8u), PlanFeature::offload, [](const Plan& plan) { return offloads(plan); },
+      907, test::drawn(8u), PlanFeature::offload, [](const Plan& plan) { return offloads(plan); },
       [](test::Instance& in) {
         for (auto& [name, type] : in.catalog.gpu_types) type.node.host_bytes_per_s = 5e9;
       });
