@@ -69,12 +69,15 @@ site=$work/site
 [[ $action != wheels ]] || { echo "$site"; exit; }
 libraries=$site/nvidia/cusparselt/lib:$site/nvidia/cu13/lib:$site/nvidia/nvshmem/lib:$cuda/lib64
 
+# Only programs that are kept are optimized.
+unoptimized=OFF
+[[ $action != test ]] || unoptimized=ON
 # The torch folder itself is the prefix: with share/cmake, an installed Debian libtorch would be picked silently.
 mkdir -p "$build"
 cmake -G Ninja -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=Release -DTORCH_PREFIX="$site/torch" \
   -DTORCH_CUDA_ARCH_LIST=9.0 -DCUDA_TOOLKIT_ROOT_DIR="$cuda" -DCMAKE_CUDA_COMPILER="$cuda/bin/nvcc" \
   -DCMAKE_EXE_LINKER_FLAGS="-Wl,-rpath-link,$libraries" -DSAILOR_CUDA=ON \
-  -DSAILOR_SLURM=OFF -DSAILOR_TESTS=ON -DSAILOR_WERROR=ON > "$build/configure.log" 2>&1 || { tail -n 30 "$build/configure.log"; exit 1; }
+  -DSAILOR_SLURM=OFF -DSAILOR_TESTS=ON -DSAILOR_WERROR=ON -DSAILOR_TORCH_UNOPTIMIZED=$unoptimized > "$build/configure.log" 2>&1 || { tail -n 30 "$build/configure.log"; exit 1; }
 grep -q "^Torch_DIR:PATH=$site/torch/" "$build/CMakeCache.txt" || { echo "another libtorch was picked: see $build/CMakeCache.txt"; exit 1; }
 export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$root}   # as tests/run.sh: most files are compiled the same way
 cmake --build "$build" -j "$jobs" --target "${targets[@]}" -- --quiet

@@ -5,6 +5,7 @@
 
 #include "planner/inputs/load_inputs.h"
 #include "planner/inputs/search_request.h"
+#include "tests/unit/drawn.h"
 
 namespace sailor {
 namespace {
@@ -45,11 +46,14 @@ const char* const kGpt =
 
 class CatalogClusters : public ::testing::TestWithParam<std::vector<NodeType>> {};
 
-// All clusters of up to two nodes of each type, and each of them with one node more.
+// All clusters of up to two nodes of each type, and each of them with one node more. Of unlike types one
+// model (--long properties: both).
 TEST_P(CatalogClusters, ANodeMoreIsNeverMuchSlower) {
   constexpr double kMissed = 1.02;
   const std::vector<NodeType>& types = GetParam();
-  for (const JobSpec& job : {job_of(kLlama, 128), job_of(kGpt, 512)}) {
+  std::vector<JobSpec> jobs = {job_of(kGpt, 512), job_of(kLlama, 128)};
+  if (types.size() > 2 && test::drawn(1) == 1) jobs.pop_back();
+  for (const JobSpec& job : jobs) {
     std::map<std::vector<int>, double> known;
     const auto best_s = [&](const std::vector<int>& nodes) {
       const auto [it, is_new] = known.try_emplace(nodes, 0);
