@@ -63,12 +63,15 @@ int run_on_nodes(const std::string& job_file, const ProfileRequest& request) {
   return failed == 0 ? kDone : kFailed;
 }
 
+SiteConfig site_if_any() {
+  const std::string config = site_config_path();
+  return std::filesystem::exists(config) ? load_site_config(config) : SiteConfig{};
+}
+
 // The job once in each precision that its plans may have on the type.
 std::vector<JobSpec> in_each_precision(const JobSpec& job, const std::string& gpu_type) {
   if (!job.training.fallback_precision) return {job};
-  const std::string config = site_config_path();
-  const Catalog catalog =
-      load_catalog(std::filesystem::exists(config) ? load_site_config(config).catalog : std::string());
+  const Catalog catalog = load_catalog(site_if_any().catalog);
   const auto type = catalog.gpu_types.find(gpu_type);
   std::vector<JobSpec> jobs;
   for (const Precision precision : {job.training.precision, *job.training.fallback_precision}) {
@@ -124,8 +127,7 @@ int run(const std::string& job_file, ProfileRequest request, bool named, bool qu
 int run_on_trace(const std::string& job_file, TraceImport import, std::string directory, bool quiet) {
   const JobSpec job = load_job_spec(job_file);
   if (directory.empty()) directory = default_profile_directory();
-  const std::string config = site_config_path();
-  const SiteConfig site = std::filesystem::exists(config) ? load_site_config(config) : SiteConfig{};
+  const SiteConfig site = site_if_any();
   const Catalog catalog = load_catalog(site.catalog);
   const GpuType& type = catalog.at(import.gpu_type);
   import.base_memory_bytes = type.base_memory_bytes;

@@ -145,7 +145,7 @@ case $action in
         exec "$root/tests/busy.sh" --seed "${SEED:-1}"
         ;;
       closed_loop)   # predictions against real computation: on a machine that does nothing else
-        configure_and_build ci closed_loop sailor-profile sailor-run sailor-rank
+        configure_and_build ci closed_loop
         exec "$build/bin/closed_loop" --seed "${SEED:-$RANDOM}" --count "${COUNT:-8}" --emulate off
         ;;
       cuts)   # the power, in a training

@@ -1,7 +1,8 @@
-// Traces as torch.profiler writes them, for tests: two passes of a model of two blocks.
+// Traces as torch.profiler writes them, for tests, and a pass of a model of two blocks.
 #pragma once
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -80,7 +81,7 @@ inline ModelSpec two_blocks() {
   return model;
 }
 
-// One pass that begins at `at_us` and takes 200 us; its nodes have numbers from `sequence` on. What belongs
+// One pass that begins at `at_us` and takes 220 us; its nodes have numbers from `sequence` on. What belongs
 // to the embedding takes 10 (20 backward), to a block 11 and 13 (30, 26), to the head 12 (19).
 inline void add_pass(TraceText& trace, double at_us, int sequence) {
   const auto at = [at_us](double us) { return at_us + us; };
