@@ -56,6 +56,23 @@ configure_and_build() {  # PRESET [ninja targets]
   cmake --build "$folder" -j "$jobs" ${1:+--target "$@"} -- --quiet -k 0
 }
 
+# What the failed tests of the last ctest run said, in a few lines each.
+summarize_failures() {
+  local failed=$build/Testing/Temporary/LastTestsFailed.log
+  [[ -s $failed ]] || return 0
+  echo
+  awk -F: 'NR == FNR { failed[substr($0, index($0, ":") + 1)]; next }
+    / Testing: / { name = $0; sub(/.* Testing: /, "", name); wanted = name in failed; lines = matched = 0 }
+    wanted { line[++lines] = substr($0, 1, 200) }
+    wanted && /NOT OK|Failure$|[Ee]rror|expected: |found: |^[-+][^-+]/ { hit[++matched] = substr($0, 1, 200) }
+    wanted && /^Test time =/ {
+      print "failed: " name " (" $0 ")"
+      if (matched) for (i = 1; i <= matched && i <= 10; ++i) print "  " hit[i]
+      else for (i = lines > 12 ? lines - 12 : 1; i < lines; ++i) print "  " line[i]
+      wanted = 0
+    }' "$failed" "$build/Testing/Temporary/LastTest.log"
+}
+
 # Reruns the failed tests of a ctest run if all of them depend on real time (label real_time). Fails when a test fails twice, or has no
 # such label.
 rerun_real_time() {
@@ -65,7 +82,7 @@ rerun_real_time() {
   allowed=$(ctest --test-dir "$build" -N -L real_time | sed -n 's/^ *Test *#[0-9]*: //p' | sort)
   [[ -n $failed && -z $(comm -23 <(echo "$failed") <(echo "$allowed")) ]] || return 1
   printf '\nrun a second time, because other programs on this machine may have disturbed these tests:\n%s\n\n' "$failed"
-  ctest --test-dir "$build" --output-on-failure --rerun-failed
+  ctest --test-dir "$build" --output-on-failure --rerun-failed || { summarize_failures; return 1; }
 }
 
 "$root/etc/dev/install-packages.sh" --test
@@ -161,6 +178,7 @@ case $action in
   test)
     configure_and_build ci
     rm -f "$build/Testing/Temporary/LastTestsFailed.log"   # from an earlier run
-    ctest --test-dir "$build" -j $((jobs + 2)) --output-on-failure --no-tests=error ${pattern:+-R "$pattern"} || rerun_real_time
+    ctest --test-dir "$build" -j $((jobs + 2)) --output-on-failure --no-tests=error ${pattern:+-R "$pattern"} ||
+      { summarize_failures; rerun_real_time; }
     ;;
 esac

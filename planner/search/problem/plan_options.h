@@ -35,7 +35,7 @@ struct PlanOptions {
   // Limits the effort to about this time on a current machine. It is an input like the others, while
   // time_limit_s, which may be the rest of a longer time, only ends a search that is too slow.
   double effort_limit_s = std::numeric_limits<double>::infinity();
-  double time_limit_s = 2.0;
+  double time_limit_s = 10.0;
   // Once true, from any thread, the time counts as over. Must outlive the search.
   const std::atomic<bool>* stop = nullptr;
   bool explain = true;    // if no plan is found, search with relaxed limits for a change that helps
