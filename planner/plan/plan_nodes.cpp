@@ -52,6 +52,26 @@ Snapshot nodes_of_plan(const Plan& plan) {
   return snapshot;
 }
 
+std::set<std::string> only_holders(const Plan& plan) {
+  std::map<int, std::set<std::string>> nodes_of_layer;
+  std::set<std::string> nodes;
+  for (const PlanPipeline& pipeline : plan.pipelines) {
+    const auto groups = static_cast<size_t>(num_groups(plan, pipeline));
+    for (size_t s = 0; s < pipeline.stages.size(); ++s) {
+      const std::string& node = pipeline.stages[s % groups].node;
+      if (node.empty()) return {};
+      nodes.insert(node);
+      for (int layer = pipeline.stages[s].first_layer; layer < pipeline.stages[s].end_layer; ++layer)
+        nodes_of_layer[layer].insert(node);
+    }
+  }
+  if (plan.zero >= Zero::optimizer && plan.pipelines.size() > 1) return nodes;
+  std::set<std::string> only;
+  for (const auto& [layer, holders] : nodes_of_layer)
+    if (holders.size() == 1) only.insert(*holders.begin());
+  return only;
+}
+
 void set_regions(Snapshot& snapshot, const SiteConfig& site) {
   for (SnapshotNode& node : snapshot.nodes) node.region = region_of(site, node.zone);
 }

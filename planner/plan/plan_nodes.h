@@ -1,5 +1,8 @@
-// The nodes of a placed plan as a cluster: the nodes of the job only. Pure.
+// The nodes of a placed plan: as a cluster, and what their loss would take. Pure.
 #pragma once
+
+#include <set>
+#include <string>
 
 #include "planner/plan/plan.h"
 #include "planner/spec/site_config.h"
@@ -7,11 +10,15 @@
 
 namespace sailor {
 
-// Every GPU of the plan is free. Nodes have no partition, and their region is their zone. Throws InputError
-// if two stages share a GPU, or a node has two zones.
+// The nodes of the job only. Every GPU of the plan is free. Nodes have no partition, and their region is
+// their zone. Throws InputError if two stages share a GPU, or a node has two zones.
 Snapshot nodes_of_plan(const Plan& plan);
 
 // Sets the region of each node to the region of its zone in the site config.
 void set_regions(Snapshot& snapshot, const SiteConfig& site);
+
+// Nodes with a part of the training state that no other node of the plan has: a layer that only one node
+// holds, or, where replicas share the optimizer's states, a share of them. Empty if the plan is not placed.
+std::set<std::string> only_holders(const Plan& plan);
 
 }  // namespace sailor

@@ -6,9 +6,12 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <set>
 
 #include "planner/plan/feature_text.h"
 #include "planner/plan/plan_json.h"
+#include "planner/plan/plan_nodes.h"
+#include "planner/plan/rank_layout.h"
 #include "planner/report/plan_text.h"
 #include "planner/report/prediction_json.h"
 #include "planner/search/problem/goal.h"
@@ -27,6 +30,7 @@ using nlohmann::json;
 constexpr size_t kWidest = 120, kLeastGpus = 12, kWidestTp = 18, kWidestFeatures = 26;
 constexpr char kRestartOnChange[] = "restart on change";
 constexpr double kTellShare = 0.01;  // of an iteration
+constexpr ptrdiff_t kShownNodes = 4;
 
 // Does the plan cross no zones because there is only one?
 bool is_one_zone(const Snapshot& snapshot) {
@@ -112,6 +116,20 @@ std::string bill_text(const PlanningContext& context, const SearchResult& result
   return out + fmt::format(": {:.4g} USD per hour ({})\n", 3600 * bill.usd_per_s, prices_text(bill));
 }
 
+// Of an elastic job whose best plan has state that would be lost with a node. A job on a single node is lost
+// with it anyway.
+std::string only_holders_text(const PlanningContext& context, const Plan& plan) {
+  if (!context.job.changes_in_place()) return "";
+  const std::set<std::string> nodes = only_holders(plan);
+  if (nodes.empty() || RankLayout(plan).nodes().size() < 2) return "";
+  const ptrdiff_t shown = std::min(kShownNodes, std::ssize(nodes));
+  const std::string more =
+      std::ssize(nodes) > shown ? fmt::format(" and {} more", std::ssize(nodes) - shown) : "";
+  return fmt::format("state without a second holder: on {}{}; after the loss of {} {}\n",
+                     fmt::join(nodes.begin(), std::next(nodes.begin(), shown), ", "), more,
+                     nodes.size() == 1 ? "it" : "one of them", loss_source(context.job));
+}
+
 json bill_json(const PlanBill& bill) {
   return {{"gpus", bill.paid_gpus},
           {"whole_nodes", bill.whole_nodes},
@@ -190,7 +208,9 @@ std::string candidate_table(const PlanningContext& context, const SearchResult& 
     out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
   }
   out += estimate_note(uncertainty);
-  if (!result.candidates.empty()) out += bill_text(context, result) + assumed_links_text(context, result);
+  if (!result.candidates.empty())
+    out += bill_text(context, result) + assumed_links_text(context, result) +
+           only_holders_text(context, result.candidates.front().plan);
   if (std::any_of(result.candidates.begin(), result.candidates.end(),
                   [&](const Candidate& candidate) { return restarts_on_change(context, result, candidate); }))
     out += fmt::format("{}: memory does not hold the states of two plans; {}\n", kRestartOnChange,
@@ -211,8 +231,10 @@ std::string result_json(const PlanningContext& context, const SearchResult& resu
                           {"tokens_per_s", tokens * p.iterations_per_s()},
                           {"bottleneck", shares.bottleneck()},
                           {"shares", shares_json(shares)}});
-    if (context.job.changes_in_place())
+    if (context.job.changes_in_place()) {
       candidates.back()["restart_on_change"] = restarts_on_change(context, result, candidate);
+      candidates.back()["only_holders"] = only_holders(candidate.plan);
+    }
     if (result.cost_model == CostModel::native)
       candidates.back()["bill"] = bill_json(bill_of(context, candidate.plan));
     for (const Expense expense : context.job.expenses())

@@ -41,4 +41,11 @@ const char* restart_source(const JobSpec& job) {
              : "after a change training resumes from the last checkpoint";
 }
 
+const char* loss_source(const JobSpec& job) {
+  return job.checkpoint.directory.empty() || job.checkpoint.every_steps == 0
+             ? "training ends: set checkpoint.directory and checkpoint.every_steps, to resume from a "
+               "checkpoint"
+             : "training resumes from the last checkpoint";
+}
+
 }  // namespace sailor

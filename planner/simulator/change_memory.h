@@ -23,5 +23,7 @@ const StagePrediction* restarts_on_change(const JobSpec& job, const Prediction& 
 
 // Where such a change of this job gets its state from, for people.
 const char* restart_source(const JobSpec& job);
+// The same after the loss of state that no other node has.
+const char* loss_source(const JobSpec& job);
 
 }  // namespace sailor

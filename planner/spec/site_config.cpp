@@ -103,6 +103,7 @@ SiteConfig parse_site_config(const std::string& yaml, const std::string& file_na
                                  "watts",
                                  "planner",
                                  "elastic",
+                                 "encrypt_data",
                                  "defaults",
                                  "policy"});
   require_version(map, "sailor_site", 1);
@@ -138,6 +139,7 @@ SiteConfig parse_site_config(const std::string& yaml, const std::string& file_na
     for (const auto& [type, field] : watts->entries()) site.power[type] = read_power(field);
   if (const auto planner = map.optional("planner")) read_site_planner(*planner, site);
   if (const auto elastic = map.optional("elastic")) read_site_elastic(*elastic, site);
+  if (const auto encrypt = map.optional("encrypt_data")) site.encrypt_data = encrypt->boolean();
   if (auto defaults = map.optional("defaults")) {
     MapField inner(*defaults, {"objective"});
     if (auto objective = inner.optional("objective")) {
@@ -192,6 +194,7 @@ std::string to_yaml(const SiteConfig& site) {
   if (!site.grow_partition.empty()) out += ", grow_partition: " + yaml_text(site.grow_partition);
   if (!site.grow_qos.empty()) out += ", grow_qos: " + yaml_text(site.grow_qos);
   out += "}\n";
+  if (site.encrypt_data) out += "encrypt_data: true\n";
   if (!site.default_objective.empty())
     out += fmt::format("defaults: {{objective: {}}}\n", yaml_text(site.default_objective));
   return out;

@@ -70,6 +70,7 @@ struct SiteConfig {
   bool jobs_yield = false;               // all elastic jobs do (ElasticSpec::yield)
   std::string grow_partition, grow_qos;  // of helper jobs; empty = those of the job
   double elastic_time_limit_s = 0.3;
+  bool encrypt_data = false;      // what ranks send each other over sockets
   std::string default_objective;  // empty = none
   std::optional<SitePolicy> policy;
 };

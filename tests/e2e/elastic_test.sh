@@ -62,6 +62,7 @@ expect "its losses are those of the undisturbed run" \
 scancel "$job"
 expect "no process is left" wait_until 30 no_training_processes
 expect "files are whole" whole_files
+expect "every step has the bits that its plan gives without faults" user replay_run job.yaml "sailor-$job"
 expect "every plan says what it promises" equal "$(grep -c '"event":"generation".*"predicted_iteration_s":[0-9]' "$events")" "$(count_events generation)"
 expect "the last event is its end" contains "$(tail -1 "$events")" '"event":"ended"'
 finish

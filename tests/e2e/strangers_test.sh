@@ -9,6 +9,7 @@ mkdir -m 777 "$work/outside"
 cp "$SAILOR_BUILD_DIR/bin/stranger" "$work/outside/"  # where another user can start it
 
 setup_elastic 100000 fp64
+echo 'encrypt_data: true' >>"$SAILOR_CLUSTER_DIR/etc/sailor.yaml"
 sed -i 's/enabled: true/enabled: true, grow_every: 0/' job.yaml
 sed -i 's/steps: 100000/steps: 150/' reference.yaml
 train_reference
@@ -27,12 +28,15 @@ stranger() {
 }
 # Data of the job that must not leak.
 secrets=$(tr '\0' '\n' <"/proc/$(pids_of sailor-rank | head -1)/environ" | sed -n 's/^SAILOR_RUN_DIRECTORY=//p')/secrets
-expect "the job has two secrets" test "$(grep -cE '^.{40,64}$' "$secrets")" = 2
+grep -xE '.{40,64}' "$secrets" >"$SAILOR_CLUSTER_DIR/secrets"
+expect "the job has two secrets" test "$(wc -l <"$SAILOR_CLUSTER_DIR/secrets")" = 2
+expect "its data is encrypted" grep -qx encrypted "$secrets"
 expect "only their owner can read them" test "$(stat -c '%a %u' "$secrets")" = "600 $(stat -c %u "/proc/$controller")"
-expect "its processes do not show them" test -z "$(cat /proc/[0-9]*/{cmdline,environ} 2>/dev/null | tr '\0' '\n' | grep -F -f "$secrets")"
-expect "no other file has them" test "$(grep -rlF -f "$secrets" "$work" || true)" = "$secrets"
+expect "its processes do not show them" \
+  test -z "$(cat /proc/[0-9]*/{cmdline,environ} 2>/dev/null | tr '\0' '\n' | grep -F -f "$SAILOR_CLUSTER_DIR/secrets")"
+expect "no other file has them" test "$(grep -rlF -f "$SAILOR_CLUSTER_DIR/secrets" "$work" || true)" = "$secrets"
 job_record() { scontrol show job -dd; scontrol show step; scontrol write batch_script "$(squeue -ho %A | head -1)" -; }
-expect "Slurm does not show them" test -z "$(job_record 2>&1 | grep -F -f "$secrets")"
+expect "Slurm does not show them" test -z "$(job_record 2>&1 | grep -F -f "$SAILOR_CLUSTER_DIR/secrets")"
 expect "others cannot read its environment" test -z "$(runuser -u daemon -- cat "/proc/$controller/environ" 2>/dev/null)"
 
 # Real connections for the replay: those of a new rank and of a new generation.

@@ -33,9 +33,10 @@ using Clock = std::chrono::steady_clock;
 
 constexpr auto kTellLoading = std::chrono::seconds(5);  // how often
 
-CommOptions options_of(EmulatedNetwork* links) {
+CommOptions options_of(const RankResources& resources, EmulatedNetwork* links) {
   CommOptions options;
   options.links = links;
+  options.encrypt = resources.encrypts_data;
   return options;
 }
 
@@ -159,7 +160,7 @@ RankGeneration::RankGeneration(RankResources& resources, const Generation& assig
       address_(endpoints_of(assignment).at(static_cast<size_t>(rank)).host),
       emulation_(emulated_parts(resources.job, plan_, slot_, resources.run_directory)),
       factory_(rank, endpoints_of(assignment), resources.secret, resources.listener,
-               options_of(emulation_.network.get()), assignment.scope) {
+               options_of(resources, emulation_.network.get()), assignment.scope) {
   if (emulation_.device) return;
   if (!resources_.gpu) {
     resources_.gpu = open_gpu({.index_on_node = slot_.gpu, .rank = slot_.rank, .ranks = num_ranks(plan_)});
@@ -191,7 +192,13 @@ std::optional<DevicePlane> RankGeneration::agree_on_plane() {
   factory_.create("devices", ranks)->all_reduce(have.data(), have.size(), ElementType::u8, ReduceOp::max);
   const auto with = std::find(have.begin(), have.end(), 1), without = std::find(have.begin(), have.end(), 0);
   if (with == have.end()) return std::nullopt;
-  if (without == have.end()) return DevicePlane{resources_.gpu->device(), *gpu_factory_};
+  if (without == have.end()) {
+    if (resources_.encrypts_data && RankLayout(plan_).nodes().size() > 1)
+      tell(
+          "warning: encrypt_data is for what goes over sockets; NCCL does not encrypt what GPUs of different "
+          "nodes send each other");
+    return DevicePlane{resources_.gpu->device(), *gpu_factory_};
+  }
   throw std::runtime_error(
       fmt::format("rank {} has a GPU and rank {} has none (an emulated type, or CPUs): they cannot train "
                   "together; leave one kind out of resources.max_gpus",

@@ -32,6 +32,7 @@ struct RankResources {
   const TokenData& data;
   Listener& listener;
   JobSecret secret;
+  bool encrypts_data = false;
   ControlClient& control;
   std::string run_directory;
   std::atomic<int64_t>& step_began_ns;  // on the steady clock; 0 = not in a step

@@ -168,6 +168,7 @@ int take_part(Start& start, Hello hello, std::optional<Generation> first) {
                             .data = data,
                             .listener = start.listener,
                             .secret = start.secrets.data,
+                            .encrypts_data = start.secrets.encrypts_data,
                             .control = control,
                             .run_directory = start.directory,
                             .step_began_ns = step_began_ns,

@@ -95,8 +95,8 @@ void RankProcess::live_through(const Generation& generation, int rank) {
 void RankProcess::give(const Generation& generation, int rank) {
   std::cerr << fmt::format("generation {}: gives its state\n", generation.number);
   resources_.rank = rank;
-  SocketFactory factory(rank, endpoints_of(generation), resources_.secret, resources_.listener, {},
-                        generation.scope);
+  SocketFactory factory(rank, endpoints_of(generation), resources_.secret, resources_.listener,
+                        {.encrypt = resources_.encrypts_data}, generation.scope);
   inbox_.enter(generation.number, [&factory] { factory.abort(); });
   try {
     RankTrainer::make_room(previous_ ? previous_->trainer() : nullptr, factory, {.needed_bytes = 0});

@@ -183,6 +183,7 @@ void take_site(ControllerOptions& options, const JobSpec& job, const Plan& plan)
   options.yields = site.jobs_yield || job.elastic.yield;
   options.grow_partition = site.grow_partition;
   options.grow_qos = site.grow_qos;
+  options.encrypts_data = site.encrypt_data;
   options.replanning.time.limit_s = site.elastic_time_limit_s;
   options.catalog = site.catalog;
   options.profiles = site.profiles;

@@ -160,6 +160,8 @@ struct CommOptions {
   std::chrono::milliseconds deadline = std::chrono::minutes(10);
   // For an emulated network, on the `socket` plane; nullptr = full speed. Outlives the communicators.
   LinkPacer* links = nullptr;
+  // On the `socket` plane: what is sent is encrypted and authenticated. The same on all ranks.
+  bool encrypt = false;
 };
 
 // What a communicator is used for, the same on all members. Planes may save resources that others need.

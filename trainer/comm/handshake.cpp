@@ -123,4 +123,9 @@ bool check_welcome(const JobSecret& secret, const std::string& bytes, const Nonc
          same(prove(secret, "welcome", text_of(connector) + text_of(acceptor)), bytes.data());
 }
 
+StreamKeys derive_keys(const JobSecret& secret, const Nonce& acceptor, const Nonce& connector) {
+  const std::string both = text_of(connector) + text_of(acceptor);
+  return {prove(secret, "to acceptor", both), prove(secret, "to connector", both)};
+}
+
 }  // namespace sailor

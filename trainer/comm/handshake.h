@@ -16,6 +16,7 @@
 #include <string>
 #include <tuple>
 
+#include "trainer/comm/sealed_stream.h"
 #include "trainer/comm/socket_plane.h"
 
 namespace sailor {
@@ -58,5 +59,11 @@ std::optional<ReceivedHello> read_hello(const JobSecret& secret, const std::stri
 std::string make_welcome(const JobSecret& secret, const Nonce& acceptor, const Nonce& connector);
 bool check_welcome(const JobSecret& secret, const std::string& bytes, const Nonce& acceptor,
                    const Nonce& connector);
+
+// What both sides of a connection know after the handshake, and nobody else.
+struct StreamKeys {
+  StreamKey to_acceptor, to_connector;
+};
+StreamKeys derive_keys(const JobSecret& secret, const Nonce& acceptor, const Nonce& connector);
 
 }  // namespace sailor

@@ -31,6 +31,29 @@ bool SocketChannel::may_send() const {
   return passage.through && (passage.leaves == Clock::time_point{} || passage.leaves <= Clock::now());
 }
 
+std::span<const char> SocketChannel::out() {
+  Piece& piece = sends.front();
+  if (!sealed) return {piece.data, piece.left};
+  if (sealed->out.left().empty()) {
+    const std::size_t bytes = std::min(piece.left, kMostFramePayload);
+    sealed->out.seal(piece.data, bytes);
+    piece.data += bytes;
+    piece.left -= bytes;
+  }
+  return sealed->out.left();
+}
+
+bool SocketChannel::went_out(std::size_t bytes) {
+  Piece& piece = sends.front();
+  if (sealed) {
+    sealed->out.sent(bytes);
+    return piece.left == 0 && sealed->out.left().empty();
+  }
+  piece.data += bytes;
+  piece.left -= bytes;
+  return piece.left == 0;
+}
+
 Clock::time_point SocketChannel::next_due() const {
   auto due = Clock::time_point::max();
   if (sends.empty()) return due;
@@ -231,15 +254,13 @@ void SocketEngine::advance_sends(SocketMesh& mesh, int peer) {
   SocketChannel& channel = mesh.channels[peer];
   if (mesh.links) channel.take_turns(*mesh.links);
   while (channel.may_send()) {
-    SocketChannel::Piece& piece = channel.sends.front();
-    const auto sent = ::send(channel.fd.get(), piece.data, piece.left, MSG_NOSIGNAL);
+    const std::span<const char> out = channel.out();
+    const auto sent = ::send(channel.fd.get(), out.data(), out.size(), MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
     if (sent < 0) return fail(mesh, peer, fmt::format("is gone ({})", std::strerror(errno)));
-    piece.data += sent;
-    piece.left -= static_cast<std::size_t>(sent);
-    if (piece.left == 0) {
-      completed_one(*piece.batch);
+    if (channel.went_out(static_cast<std::size_t>(sent))) {
+      completed_one(*channel.sends.front().batch);
       channel.sends.pop_front();
     }
   }
@@ -249,18 +270,35 @@ void SocketEngine::advance_receives(SocketMesh& mesh, int peer) {
   SocketChannel& channel = mesh.channels[peer];
   while (!channel.receives.empty()) {
     SocketChannel::Piece& piece = channel.receives.front();
-    const auto got = ::recv(channel.fd.get(), piece.data, piece.left, 0);
+    const std::optional<std::size_t> opened =
+        channel.sealed ? channel.sealed->in.take(piece.data, piece.left) : 0;
+    if (!opened) return fail(mesh, peer, "sent data that was changed on the way");
+    if (*opened > 0) {
+      arrived(channel, *opened);
+      continue;
+    }
+    const std::span<char> room =
+        channel.sealed ? channel.sealed->in.room() : std::span(piece.data, piece.left);
+    const auto got = ::recv(channel.fd.get(), room.data(), room.size(), 0);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
     if (got < 0) return fail(mesh, peer, fmt::format("is gone ({})", std::strerror(errno)));
     if (got == 0) return fail(mesh, peer, "is gone (it closed the connection)");
-    piece.data += got;
-    piece.left -= static_cast<std::size_t>(got);
-    if (piece.left == 0) {
-      completed_one(*piece.batch);
-      channel.receives.pop_front();
-    }
+    if (channel.sealed)
+      channel.sealed->in.received(static_cast<std::size_t>(got));
+    else
+      arrived(channel, static_cast<std::size_t>(got));
   }
+}
+
+// The first message that is waited for has so many bytes more.
+void SocketEngine::arrived(SocketChannel& channel, std::size_t bytes) {
+  SocketChannel::Piece& piece = channel.receives.front();
+  piece.data += bytes;
+  piece.left -= bytes;
+  if (piece.left > 0) return;
+  completed_one(*piece.batch);
+  channel.receives.pop_front();
 }
 
 void SocketEngine::fail(SocketMesh& mesh, int peer, const std::string& reason) {

@@ -25,6 +25,7 @@
 #include "planner/process/file_descriptor.h"
 #include "trainer/comm/link_pacer.h"
 #include "trainer/comm/mesh_communicator.h"
+#include "trainer/comm/sealed_stream.h"
 #include "trainer/comm/socket_listener.h"
 
 namespace sailor {
@@ -44,10 +45,22 @@ struct SocketChannel {
     std::shared_ptr<SocketBatch> batch;
     LinkPacer::Passage passage{};  // over an emulated link; otherwise through and due at once
   };
+  struct Sealed {
+    SealedSender out;
+    SealedReceiver in;
+  };
   FileDescriptor fd;  // invalid for oneself and after close
   std::deque<Piece> sends;
   std::deque<Piece> receives;
+  std::unique_ptr<Sealed> sealed;  // if the connection is encrypted
 
+  void seal(const StreamKey& out, const StreamKey& in) {
+    sealed = std::make_unique<Sealed>(SealedSender(out), SealedReceiver(in));
+  }
+  // What is to be sent next. Requires may_send().
+  std::span<const char> out();
+  // So much of it was sent. Returns whether the first queued message has left.
+  bool went_out(std::size_t bytes);
   bool pending() const { return !sends.empty() || !receives.empty(); }
   // May the first queued message leave now?
   bool may_send() const;
@@ -104,6 +117,7 @@ class SocketEngine {
   void advance(SocketMesh& mesh, int peer, bool hung_up);
   void advance_sends(SocketMesh& mesh, int peer);
   void advance_receives(SocketMesh& mesh, int peer);
+  void arrived(SocketChannel& channel, std::size_t bytes);
   void fail(SocketMesh& mesh, int peer, const std::string& reason);
   [[noreturn]] void throw_failure(const SocketMesh& mesh, const char* operation) const;
   bool helper_has_work() const;

@@ -153,20 +153,22 @@ bool Listener::State::advance(Stranger& stranger) {
     return false;
   }
   const std::lock_guard lock(mutex_);
-  if (!retired_.count(hello->who.scope)) ready_.try_emplace(hello->who, std::move(stranger.fd));
+  if (!retired_.count(hello->who.scope))
+    ready_.try_emplace(hello->who, std::move(stranger.fd),
+                       derive_keys(secret_, stranger.nonce, hello->connector));
   arrived_.notify_all();
   return false;
 }
 
-FileDescriptor Listener::State::take(const Introduction& who, Clock::time_point deadline,
-                                     const std::atomic<bool>& cancelled) {
+Listener::State::Accepted Listener::State::take(const Introduction& who, Clock::time_point deadline,
+                                                const std::atomic<bool>& cancelled) {
   std::unique_lock lock(mutex_);
   arrived_.wait_until(lock, deadline, [&] { return cancelled || ready_.count(who); });
   const auto it = ready_.find(who);
-  if (cancelled || it == ready_.end()) return FileDescriptor();
-  FileDescriptor fd = std::move(it->second);
+  if (cancelled || it == ready_.end()) return {};
+  Accepted accepted = std::move(it->second);
   ready_.erase(it);
-  return fd;
+  return accepted;
 }
 
 void Listener::State::nudge() {

@@ -34,10 +34,14 @@ struct Listener::State {
   ~State();
 
   void start(const JobSecret& secret);
+  struct Accepted {
+    FileDescriptor fd;
+    StreamKeys keys{};
+  };
   // Waits for the connection with this introduction. Returns an invalid descriptor at the deadline or when
   // `cancelled`.
-  FileDescriptor take(const Introduction& who, std::chrono::steady_clock::time_point deadline,
-                      const std::atomic<bool>& cancelled);
+  Accepted take(const Introduction& who, std::chrono::steady_clock::time_point deadline,
+                const std::atomic<bool>& cancelled);
   // Wakes every take(), which then checks `cancelled`.
   void nudge();
   // Rejects further connections of this scope.
@@ -66,7 +70,7 @@ struct Listener::State {
 
   std::mutex mutex_;
   std::condition_variable arrived_;
-  std::map<Introduction, FileDescriptor> ready_;
+  std::map<Introduction, Accepted> ready_;
   std::set<std::string> retired_;
   std::thread thread_;
 };

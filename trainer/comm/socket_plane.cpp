@@ -161,7 +161,8 @@ struct SocketFactory::Impl {
   WakeUp cancel;  // readable forever once aborted
   SocketEngine engine;
 
-  FileDescriptor connect(const std::string& name, int from, int to, int to_rank, Clock::time_point deadline) {
+  void connect(SocketChannel& channel, const std::string& name, int from, int to, int to_rank,
+               Clock::time_point deadline) {
     Connecting connection(endpoints.at(to_rank), deadline, cancel.fd());
     const auto challenge = read_challenge(connection.read(kChallengeBytes));
     if (!challenge) throw std::runtime_error("is not a rank: it does not speak our protocol");
@@ -170,7 +171,15 @@ struct SocketFactory::Impl {
     if (!check_welcome(secret, connection.read(kWelcomeBytes), *challenge, nonce)) {
       throw std::runtime_error("does not know the job's secret");
     }
-    return connection.release();
+    channel.fd = connection.release();
+    const StreamKeys keys = derive_keys(secret, *challenge, nonce);
+    if (options.encrypt) channel.seal(keys.to_acceptor, keys.to_connector);
+  }
+  void accept(SocketChannel& channel, const Introduction& who, Clock::time_point deadline) {
+    Listener::State::Accepted accepted = listener.state().take(who, deadline, aborted);
+    if (!accepted.fd.valid()) throw std::runtime_error("did not join in time");
+    channel.fd = std::move(accepted.fd);
+    if (options.encrypt) channel.seal(accepted.keys.to_connector, accepted.keys.to_acceptor);
   }
 };
 
@@ -215,15 +224,17 @@ std::unique_ptr<Communicator> SocketFactory::make(const std::string& name, const
   // deadlock.
   for (int peer = 0; peer < me; ++peer) {
     try {
-      mesh->channels[peer].fd = impl_->connect(name, me, peer, ranks[peer], deadline);
+      impl_->connect(mesh->channels[peer], name, me, peer, ranks[peer], deadline);
     } catch (const std::runtime_error& error) {
       fail(peer, error.what());
     }
   }
   for (int peer = me + 1; peer < static_cast<int>(ranks.size()); ++peer) {
-    mesh->channels[peer].fd =
-        impl_->listener.state().take({impl_->scope, name, peer, me}, deadline, impl_->aborted);
-    if (!mesh->channels[peer].fd.valid()) fail(peer, "did not join in time");
+    try {
+      impl_->accept(mesh->channels[peer], {impl_->scope, name, peer, me}, deadline);
+    } catch (const std::runtime_error& error) {
+      fail(peer, error.what());
+    }
   }
   for (const SocketChannel& channel : mesh->channels) {
     if (channel.fd.valid()) tune(channel.fd);

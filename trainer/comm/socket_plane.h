@@ -6,8 +6,8 @@
 //     SocketFactory factory(rank, endpoints, secret, listener);
 //
 // Every connection starts with a mutual challenge and response over the job's secret (handshake.h); peers
-// that do not know it, or send garbage, are dropped without affecting others. Payload is not encrypted: use
-// it inside a cluster's own network.
+// that do not know it, or send garbage, are dropped without affecting others. Payload is encrypted and
+// authenticated only with CommOptions::encrypt (sealed_stream.h).
 //
 // Progress does not depend on the trainer's thread: posted transfers continue while it computes
 // (socket_engine.h).

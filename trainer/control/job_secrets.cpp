@@ -52,7 +52,7 @@ JobSecretsFile::JobSecretsFile(const std::string& run_directory, const JobSecret
     : path_(secrets_file(run_directory)) {
   std::string text = secrets.control_client_key + "\n";
   for (const unsigned char byte : secrets.data) text += fmt::format("{:02x}", byte);
-  text += "\n";
+  text += secrets.encrypts_data ? "\nencrypted\n" : "\n";
   if (unlink(path_.c_str()) != 0 && errno != ENOENT) throw secrets_error(path_, "replace");
   const int file = open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (file < 0) throw secrets_error(path_, "create");
@@ -76,14 +76,16 @@ JobSecrets read_job_secrets(const std::string& run_directory) {
   std::ifstream file(path);
   if (!file) throw secrets_error(path, "read");
   JobSecrets secrets;
-  std::string data;
+  std::string data, encrypted;
   std::getline(file, secrets.control_client_key);
   std::getline(file, data);
+  std::getline(file, encrypted);
   const auto bytes = from_hexadecimal(data);
   if (!bytes || secrets.control_client_key.size() != kControlKeyLength)
     throw std::runtime_error(
         fmt::format("{} does not have the secrets of a job; do its nodes see the same directory?", path));
   secrets.data = *bytes;
+  secrets.encrypts_data = encrypted == "encrypted";
   return secrets;
 }
 

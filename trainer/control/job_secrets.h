@@ -12,6 +12,7 @@ namespace sailor {
 struct JobSecrets {
   std::string control_client_key;        // CURVE secret key, Z85 text
   std::array<unsigned char, 32> data{};  // shared by all ranks
+  bool encrypts_data = false;            // ranks encrypt what they send each other over sockets
 };
 
 // 32 random bytes. Throws std::runtime_error.

@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "planner/plan/plan_json.h"
+
 namespace sailor {
 namespace {
 
@@ -13,6 +15,11 @@ using Json = nlohmann::ordered_json;
 
 Json or_null(const std::optional<double>& value) {
   return value ? Json(*value) : Json();
+}
+
+// The plan as in plan.json, so that every step of the run can be traced to the plan that trained it.
+Json document(const Plan& plan) {
+  return Json::parse(to_json(plan, -1));
 }
 
 }  // namespace
@@ -25,7 +32,8 @@ void ChangeLog::begun(const std::string& how, const Plan& plan, std::optional<do
   events_.write("generation", {{"generation", 1},
                                {"why", Json::array({"the job starts"})},
                                {"plan", summary(plan)},
-                               {"predicted_iteration_s", or_null(promised_s)}});
+                               {"predicted_iteration_s", or_null(promised_s)},
+                               {"document", document(plan)}});
 }
 
 void ChangeLog::interrupted(const SendInterrupt& what, const std::vector<std::string>& reasons) {
@@ -54,7 +62,8 @@ void ChangeLog::sent(int number, const std::vector<std::string>& reasons, const 
                                {"plan", summary(*made.plan)},
                                {"predicted_iteration_s", or_null(promised_s)},
                                {"plan_s", rounded_s(plan_s)},
-                               {"dropping", dropping}});
+                               {"dropping", dropping},
+                               {"document", document(*made.plan)}});
   say_(fmt::format("elastic: generation {}: {} ({})", number, summary(*made.plan), made.text));
   if (dropping > 0)
     say_(fmt::format("elastic: restart on change: {} rank{} no memory for the states of two plans", dropping,

@@ -146,7 +146,7 @@ StopSigns::Options Controller::stop_options() const {
 void Controller::launch() {
   become_subreaper();
   scheduler_.forget_step_defaults();
-  write_secrets(secrets_, directory_.path(), server_.endpoint(), out_);
+  write_secrets(secrets_, directory_.path(), server_.endpoint(), options_.encrypts_data, out_);
   std::map<std::string, std::string> environment = agent_environment(options_, own_job_, server_.endpoint());
   environment["SAILOR_TRACE_STEP"] = std::to_string(options_.trace_step);
   for (const auto& [name, value] : environment) {

@@ -50,6 +50,7 @@ struct ControllerOptions {
   // A job with checkpoints stops in an orderly way, and before its time limit.
   int64_t checkpoint_bytes = 0;            // size of one, for the time that it takes
   std::function<int64_t()> saved_steps{};  // in the newest checkpoint; 0 = none. Empty: the job has none
+  bool encrypts_data = false;              // what ranks send each other over sockets
   double lease_s = 15;
   double join_timeout_s = 120;  // from the start of the launch until every rank has joined
 };

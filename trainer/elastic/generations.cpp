@@ -13,11 +13,12 @@
 namespace sailor {
 namespace {
 
-constexpr double kTogether_s = 1.5;   // processes that become silent within this time are lost together
-constexpr double kSettle_s = 0.5;     // for others that join at the same time
-constexpr double kIdleHelper_s = 15;  // before an unused helper node is released
-constexpr int kMostInVain = 20;       // consecutive changes without a new step
-constexpr int kMeasuredSteps = 10;    // whose median is the iteration time
+constexpr double kTogether_s = 1.5;         // processes that become silent within this time are lost together
+constexpr double kSettle_s = 0.5;           // for others that join at the same time
+constexpr double kIdleHelper_s = 15;        // before an unused helper node is released
+constexpr int kMostInVain = 20;             // consecutive changes without a new step
+constexpr int kMeasuredSteps = 10;          // whose median is the iteration time
+constexpr char kInitialValues[] = "start";  // Started::state_from
 
 Reconfiguration::Limits limits(const Generations::Options& options) {
   Reconfiguration::Limits limits;
@@ -120,11 +121,28 @@ void Generations::about_training(int process, const ControlMessage& message) {
     log_.step_done(*step, now_s());
   } else if (const auto* begins = std::get_if<Started>(&message)) {
     if (begins->generation != number) return;
+    if (begins_again(*begins)) return;
     log_.started(process, *begins);
     reconfiguration_.started(process, number, now_s());
   } else if (const auto* idle = std::get_if<Idle>(&message)) {
     if (goes_on() || stopping_) reconfiguration_.idle(process, idle->generation, now_s());
   }
+}
+
+// The state is lost with those who had it. Training from the beginning is only a way to go on while no
+// checkpoint was due: otherwise the job ends, before a step is repeated.
+bool Generations::begins_again(const Started& begins) {
+  const bool saves = !job_.checkpoint.directory.empty();
+  if (begins.state_from != kInitialValues || steps_.furthest() <= (saves ? job_.checkpoint.every_steps : 0))
+    return false;
+  supervisor_.fail(fmt::format(
+      "the state after step {} is lost: no process that is left has all of it, and there is no checkpoint{}; "
+      "submit the job again to train from the beginning",
+      steps_.furthest(),
+      saves ? ""
+            : " (set checkpoint.directory and checkpoint.every_steps, and a loss costs the steps since the "
+              "last one)"));
+  return true;
 }
 
 void Generations::child_ended(int64_t pid, int wait_status) {

@@ -90,6 +90,7 @@ class Generations {
   void joined(int process);
   void begin_when_complete();
   void about_training(int process, const ControlMessage& message);
+  bool begins_again(const Started& begins);
   void leaving(const std::string& node, const Leaving& what);
   void stop_when_running();
   void leave_when_running();

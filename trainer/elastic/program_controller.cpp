@@ -179,7 +179,7 @@ void ProgramController::begin() {
   directory_.write_document("job.yaml", program_.job_text);
   become_subreaper();
   scheduler_.forget_step_defaults();
-  write_secrets(secrets_, directory_.path(), server_.endpoint(), out_);
+  write_secrets(secrets_, directory_.path(), server_.endpoint(), /*encrypts_data=*/false, out_);
   for (const auto& [name, value] : agent_environment(options_, own_job_, server_.endpoint())) {
     setenv(name.c_str(), value.c_str(), 1);
     variables_.push_back(name);

@@ -35,8 +35,8 @@ std::map<std::string, std::string> agent_environment(const ControllerOptions& op
 }
 
 void write_secrets(std::optional<JobSecretsFile>& file, const std::string& run_directory,
-                   const ControlEndpoint& endpoint, std::ostream& out) {
-  file.emplace(run_directory, JobSecrets{endpoint.client.secret_key, make_data_secret()});
+                   const ControlEndpoint& endpoint, bool encrypts_data, std::ostream& out) {
+  file.emplace(run_directory, JobSecrets{endpoint.client.secret_key, make_data_secret(), encrypts_data});
   if (file->is_private()) return;
   out << fmt::format(
              "{}: this file system gives files permissions of its own; others may be able to read the job's "

@@ -25,7 +25,7 @@ std::map<std::string, std::string> agent_environment(const ControllerOptions& op
 
 // The file with new secrets. Says so in `out` if others may be able to read it.
 void write_secrets(std::optional<JobSecretsFile>& file, const std::string& run_directory,
-                   const ControlEndpoint& endpoint, std::ostream& out);
+                   const ControlEndpoint& endpoint, bool encrypts_data, std::ostream& out);
 
 // Whether the scheduler is ending the whole job.
 bool is_ending(const std::optional<QueuedJob>& job);

@@ -1,6 +1,7 @@
-// The socket plane's all-reduce beside MPI_Allreduce, in turn, in the same processes. Run as
+// The socket plane's all-reduce beside MPI_Allreduce, and encrypted, in turn, in the same processes. Run as
 //     mpirun -n N --mca btl tcp,self bench_all_reduce [--bytes B] [--rounds R]
-// Rank 0 prints one CSV row: bytes,ours_s,mpi_s,ratio (medians; above 1 = ours is faster).
+// Rank 0 prints one CSV row: bytes,ours_s,mpi_s,ratio,encrypted_s,encrypted_ratio (medians; ratios to ours,
+// above 1 = ours is faster).
 #include <fmt/format.h>
 #include <mpi.h>
 
@@ -47,13 +48,15 @@ void run(int64_t bytes, int rounds) {
   std::vector<Endpoint> endpoints;
   for (uint16_t p : ports) endpoints.push_back({"127.0.0.1", p});
   SocketFactory factory(rank, endpoints, secret, listener);
+  SocketFactory encrypting(rank, endpoints, secret, listener, {.encrypt = true}, "encrypted");
   std::vector<int> everybody(static_cast<size_t>(size));
   std::iota(everybody.begin(), everybody.end(), 0);
   const auto comm = factory.create("bench", everybody);
+  const auto encrypted = encrypting.create("bench", everybody);
 
   const auto count = static_cast<size_t>(bytes) / sizeof(float);
   std::vector<float> values(count, 1.0f);
-  std::vector<double> ours, theirs;
+  std::vector<double> ours, theirs, sealed;
   for (int round = 0; round <= rounds; ++round) {
     const double own =
         seconds_of([&] { comm->all_reduce(values.data(), count, ElementType::f32, ReduceOp::sum); });
@@ -61,13 +64,17 @@ void run(int64_t bytes, int rounds) {
       MPI_Allreduce(MPI_IN_PLACE, values.data(), static_cast<int>(count), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
     });
     std::fill(values.begin(), values.end(), 1.0f);
+    const double hidden =
+        seconds_of([&] { encrypted->all_reduce(values.data(), count, ElementType::f32, ReduceOp::sum); });
+    std::fill(values.begin(), values.end(), 1.0f);
     if (round == 0) continue;  // warm-up
     ours.push_back(own);
     theirs.push_back(mpi);
+    sealed.push_back(hidden);
   }
   if (rank == 0)
-    fmt::print("{},{:.5f},{:.5f},{:.3f}\n", bytes, median(ours), median(theirs),
-               median(theirs) / median(ours));
+    fmt::print("{},{:.5f},{:.5f},{:.3f},{:.5f},{:.3f}\n", bytes, median(ours), median(theirs),
+               median(theirs) / median(ours), median(sealed), median(sealed) / median(ours));
 }
 
 }  // namespace

@@ -40,5 +40,19 @@ TEST(PlanNodes, AGpuUsedTwiceIsAnError) {
             std::string::npos);
 }
 
+TEST(PlanNodes, ThatAreTheOnlyOnesToHoldAPartOfTheState) {
+  Plan plan = placed();  // a1 has all layers, b1 the second half
+  EXPECT_EQ(only_holders(plan), (std::set<std::string>{"a1"}));
+  plan.pipelines[1].stages[0].node = "c1";
+  EXPECT_EQ(only_holders(plan), std::set<std::string>{});
+  plan.zero = Zero::optimizer;
+  EXPECT_EQ(only_holders(plan), (std::set<std::string>{"a1", "b1", "c1"}));
+  plan.pipelines.pop_back();
+  plan.zero = Zero::none;
+  EXPECT_EQ(only_holders(plan), (std::set<std::string>{"a1", "b1"}));
+  plan.pipelines[0].stages[1].node.clear();
+  EXPECT_EQ(only_holders(plan), std::set<std::string>{});
+}
+
 }  // namespace
 }  // namespace sailor

@@ -197,8 +197,8 @@ TEST(SiteConfig, IsWrittenAsItIsRead) {
       "billing: {usd_per_unit_hour: 0.5}\n"
       "egress_usd_per_gb: {z1: {z2: 0.01}, z2: {z1: 0.1}}\nplanner: {time_limit: 250ms, effort: 2}\n"
       "watts: {A-40: {idle: 60, busy: 400}}\n"
-      "elastic: {grow: false, time_limit: 1.5s, grow_partition: spare, grow_qos: low}\ndefaults: {objective: "
-      "cost}\n";
+      "elastic: {grow: false, time_limit: 1.5s, grow_partition: spare, grow_qos: low}\nencrypt_data: true\n"
+      "defaults: {objective: cost}\n";
   const SiteConfig site = parse_site_config(yaml, "/d/f.yaml");
   const std::string written = to_yaml(site);
   const SiteConfig again = parse_site_config(written, "/d/f.yaml");
@@ -227,6 +227,7 @@ TEST(SiteConfig, IsWrittenAsItIsRead) {
   EXPECT_EQ(again.grow_partition, "spare");
   EXPECT_EQ(again.grow_qos, "low");
   EXPECT_EQ(again.elastic_time_limit_s, 1.5);
+  EXPECT_TRUE(again.encrypt_data);
   EXPECT_EQ(again.default_objective, "cost");
 }
 

@@ -3,7 +3,7 @@
 namespace sailor {
 namespace {
 
-INSTANTIATE_TEST_SUITE_P(, Planes, ::testing::Values("thread", "socket"),
+INSTANTIATE_TEST_SUITE_P(, Planes, ::testing::Values("thread", "socket", "encrypted"),
                          [](const auto& info) { return info.param.name(); });
 
 }  // namespace

@@ -16,7 +16,8 @@
 
 namespace sailor {
 
-// A plane in host memory, "thread" or "socket", and optionally one on top of it: `above` makes its factory.
+// A plane in host memory, "thread", "socket" or "encrypted" (sockets, too), and optionally one on top of it:
+// `above` makes its factory.
 struct TestPlane {
   using Above = std::unique_ptr<CommFactory> (*)(CommFactory& below, CommOptions options);
   std::string below;
@@ -33,15 +34,17 @@ class TestJob {
  public:
   TestJob(const TestPlane& plane, int size, CommOptions options = {std::chrono::seconds(20)})
       : hub_(size, options) {
+    const bool sockets = plane.below != "thread";
+    options.encrypt = plane.below == "encrypted";
     const JobSecret secret = make_job_secret();
     std::vector<Endpoint> endpoints;
-    for (int rank = 0; rank < size && plane.below == "socket"; ++rank) {
+    for (int rank = 0; rank < size && sockets; ++rank) {
       listeners_.push_back(std::make_unique<Listener>("127.0.0.1"));
       listeners_.back()->start(secret);
       endpoints.push_back({"127.0.0.1", listeners_.back()->port()});
     }
     for (int rank = 0; rank < size; ++rank) {
-      if (plane.below == "socket") {
+      if (sockets) {
         factories_.push_back(std::make_unique<SocketFactory>(
             rank, endpoints, secret, *listeners_[static_cast<std::size_t>(rank)], options));
       } else {

@@ -165,6 +165,110 @@ TEST(SocketPlane, OneListenerServesGenerationAfterGeneration) {
   }
 }
 
+// Somebody between two ranks: forwards everything of one connection, and changes a byte of what the
+// connecting rank sends after the handshake.
+class ManInTheMiddle {
+ public:
+  ManInTheMiddle(uint16_t to, std::size_t changed) : changed_(changed) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof address;
+    EXPECT_EQ(::bind(listening_.get(), reinterpret_cast<sockaddr*>(&address), length), 0);
+    EXPECT_EQ(::listen(listening_.get(), 1), 0);
+    EXPECT_EQ(::getsockname(listening_.get(), reinterpret_cast<sockaddr*>(&address), &length), 0);
+    port_ = ntohs(address.sin_port);
+    thread_ = std::thread([this, to] { forward(to); });
+  }
+
+  uint16_t port() const { return port_; }
+  // Call it once, when the ranks have closed the connection.
+  bool end_and_say_whether_it_saw(const std::string& text) {
+    thread_.join();
+    return seen_.find(text) != std::string::npos;
+  }
+
+ private:
+  void forward(uint16_t to) {
+    const FileDescriptor from(::accept(listening_.get(), nullptr, nullptr));
+    const FileDescriptor onward = connect_to(to);
+    std::thread back([&] { copy(onward, from, [](std::string&) {}); });
+    copy(from, onward, [this](std::string& bytes) {
+      const std::size_t before = seen_.size();
+      seen_ += bytes;
+      if (before <= changed_ && changed_ < seen_.size()) bytes[changed_ - before] ^= 1;
+    });
+    back.join();
+  }
+  template <class Change>
+  static void copy(const FileDescriptor& from, const FileDescriptor& to, const Change& change) {
+    char buffer[4096];
+    ssize_t got;
+    while ((got = ::recv(from.get(), buffer, sizeof buffer, 0)) > 0) {
+      std::string bytes(buffer, static_cast<std::size_t>(got));
+      change(bytes);
+      if (::send(to.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) < 0) break;
+    }
+    ::shutdown(to.get(), SHUT_RDWR);
+    ::shutdown(from.get(), SHUT_RDWR);
+  }
+
+  const std::size_t changed_;
+  FileDescriptor listening_{::socket(AF_INET, SOCK_STREAM, 0)};
+  uint16_t port_ = 0;
+  std::string seen_;  // of what the connecting rank sent
+  std::thread thread_;
+};
+
+// What rank 1 sends rank 0, over somebody who changes a byte; the text of the error, or what arrived.
+struct Interception {
+  std::string arrived, error;
+  bool was_read = false;
+};
+Interception intercept(bool encrypt, const std::string& text) {
+  Listener a("127.0.0.1"), b("127.0.0.1");
+  const JobSecret secret = make_job_secret();
+  a.start(secret);
+  b.start(secret);
+  const std::size_t hello = make_hello(secret, {"", "c", 1, 0}, make_nonce(), make_nonce()).size();
+  Interception result;
+  {
+    ManInTheMiddle middle(a.port(), hello + 40);
+    const std::vector<Endpoint> endpoints = {{"127.0.0.1", middle.port()}, {"127.0.0.1", b.port()}};
+    CommOptions options{20s};
+    options.encrypt = encrypt;
+    std::thread other([&] {
+      SocketFactory factory(1, endpoints, secret, b, options);
+      std::string sent = text;
+      const auto comm = factory.create("c", {0, 1});
+      comm->send(sent.data(), sent.size(), ElementType::u8, 0)->wait();
+    });
+    SocketFactory factory(0, endpoints, secret, a, options);
+    try {
+      const auto comm = factory.create("c", {0, 1});  // closed at the end of this block
+      result.arrived.resize(text.size());
+      comm->recv(result.arrived.data(), text.size(), ElementType::u8, 1)->wait();
+    } catch (const CommError& error) {
+      result.error = error.what();
+    }
+    other.join();
+    result.was_read = middle.end_and_say_whether_it_saw(text);
+  }
+  return result;
+}
+
+TEST(SocketPlane, WithEncryptionChangedPacketsAreNoticedAndNothingIsRead) {
+  const std::string text(200, 'x');
+  const Interception plain = intercept(false, text);
+  EXPECT_EQ(plain.error, "");
+  EXPECT_NE(plain.arrived, text) << "without it, a change arrives";
+  EXPECT_TRUE(plain.was_read);
+  const Interception encrypted = intercept(true, text);
+  EXPECT_THAT(encrypted.error, ::testing::HasSubstr("rank 1"));
+  EXPECT_THAT(encrypted.error, ::testing::HasSubstr("sent data that was changed on the way"));
+  EXPECT_FALSE(encrypted.was_read);
+}
+
 // Every message of rank 0 is held back for 100 ms.
 class Slow : public LinkPacer {
  public:

@@ -32,7 +32,13 @@ TEST_F(JobSecretsTest, AreReadAsTheyWereWritten) {
   const JobSecrets back = read_job_secrets(directory_);
   EXPECT_EQ(back.control_client_key, secrets.control_client_key);
   EXPECT_EQ(back.data, secrets.data);
+  EXPECT_FALSE(back.encrypts_data);
   EXPECT_NE(make_data_secret(), secrets.data);
+}
+
+TEST_F(JobSecretsTest, SayWhetherDataIsEncrypted) {
+  const JobSecretsFile file(directory_, {make_curve_keys().secret_key, make_data_secret(), true});
+  EXPECT_TRUE(read_job_secrets(directory_).encrypts_data);
 }
 
 TEST_F(JobSecretsTest, OnlyTheirOwnerCanReadThemWhateverTheUmask) {

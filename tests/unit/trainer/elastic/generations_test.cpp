@@ -19,6 +19,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 constexpr int kKilled = 9;
 
@@ -134,6 +135,34 @@ TEST_F(GenerationsTest, AnElasticJobWhoseFirstGenerationIsNotCompleteFailsAsAnyO
   EXPECT_THAT(failure(), HasSubstr("rank 0 on n0 (pid 100) was killed"));
   EXPECT_THAT(started, IsEmpty());
   EXPECT_THAT(events(), IsEmpty());
+}
+
+// After its last holder, only the initial values are left.
+TEST_F(GenerationsTest, AJobThatHasLostItsStateDoesNotTrainAgainFromTheBeginning) {
+  begin_training(true);
+  generations->child_ended(100, kKilled);
+  generations->tick();
+  generations->receive("rank 1", Idle{.generation = 1, .rank = 1, .steps_done = 2});
+  generations->tick();
+  generations->receive("rank 1", Started{.generation = 2, .rank = 0, .steps_done = 0, .state_from = "start"});
+  generations->tick();
+  EXPECT_THAT(failure(), HasSubstr("the state after step 2 is lost"));
+  EXPECT_THAT(failure(), HasSubstr("set checkpoint.directory"));
+  EXPECT_THAT(events(), Not(testing::Contains("resumed")));
+}
+
+// The first checkpoint was not due yet.
+TEST_F(GenerationsTest, AJobWithoutACheckpointYetBeginsAgain) {
+  job.checkpoint.directory = "/nowhere";
+  job.checkpoint.every_steps = 2;
+  begin_training(true);
+  generations->child_ended(100, kKilled);
+  generations->tick();
+  generations->receive("rank 1", Idle{.generation = 1, .rank = 1, .steps_done = 2});
+  generations->tick();
+  generations->receive("rank 1", Started{.generation = 2, .rank = 0, .steps_done = 0, .state_from = "start"});
+  generations->tick();
+  EXPECT_EQ(failure(), "");
 }
 
 TEST_F(GenerationsTest, AnElasticJobGoesOnWithWhoIsLeft) {
