@@ -73,6 +73,8 @@ kinds=(kill_rank kill_rank stop_rank kill_two_ranks kill_agent kill_node kill_tw
 options=()
 case $setting in
   umbrella)
+    # Nodes that were off for too long for Slurm come back as free nodes.
+    sed -i 's/elastic: {enabled: true}/elastic: {enabled: true, grow_every: 5}/' job.yaml
     if [ -n "$apart" ]; then
       kinds+=(cut_link fill_disk)
       sed -i 's/every_steps: 20/on_error: continue, &/' job.yaml
@@ -113,6 +115,8 @@ do_fault() {
   mapfile -t nodes < <(nodes_in_use)
   pick "${kinds[@]}"
   fault=$picked
+  # A slurmd in another network namespace is not started again.
+  case $fault in kill_node | kill_two_nodes) mapfile -t nodes < <(printf '%s\n' "${nodes[@]}" | grep -vx "${apart:-none}") ;; esac
   # Something must be left to train on.
   case $setting in
     components) mapfile -t nodes < <(with_neighbour "${nodes[@]}") ;;
@@ -230,7 +234,12 @@ begun_again=$(grep -c '"state_from":"start"' "$events") || true
 [ "$begun_again" = 1 ] || { echo "training began $begun_again times with the initial values"; bad=1; }
 replayed=$(user replay_run job.yaml "sailor-$job" | tee "$results/replay.csv" | tail -1) || bad=1
 [ -z "$(find "sailor-$job" -name '*.tmp*')" ] || { echo "files are left:"; find "sailor-$job" -name '*.tmp*'; bad=1; }
-echo "# $setting, seed $seed, $faults faults, loss $(tail -1 "sailor-$job/metrics.csv" | cut -d, -f2)"
+# Of the plans, over time.
+mean_ranks() {
+  sed -n 's/^{"time":\([0-9.]*\),"event":"running".*"ranks":\([0-9]*\),.*/\1 \2/p; s/^{"time":\([0-9.]*\),"event":"ended".*/\1 0/p' "$events" |
+    awk 'NR > 1 { sum += ranks * ($1 - since); time += $1 - since } { since = $1; ranks = $2 } END { printf "%.1f", sum / time }'
+}
+echo "# $setting, seed $seed, $faults faults, $(mean_ranks) ranks on average, loss $(tail -1 "sailor-$job/metrics.csv" | cut -d, -f2)"
 echo "$replayed"
 for node in "${off[@]}"; do revive_nodes "${node%:*}"; done
 exit $bad

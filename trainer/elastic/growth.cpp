@@ -36,7 +36,8 @@ Growth::Growth(Options options, EventLog& events, std::string log,
       events_(events),
       log_(std::move(log)),
       say_(std::move(say)),
-      look_(log_) {}
+      look_(log_),
+      own_(options_.own_nodes) {}
 
 void Growth::tick(const Training& training, const GrowthPlanner& planner, double now_s) {
   if (options_.every_s <= 0) return;
@@ -99,7 +100,7 @@ void Growth::give_up_late_ones(const Training& training, double now_s) {
 }
 
 bool Growth::has_or_rests(const SnapshotNode& node, double now_s) const {
-  return options_.own_nodes.contains(node.name) || holds(node.name) ||
+  return own_.contains(node.name) || holds(node.name) ||
          std::any_of(rests_.begin(), rests_.end(), [&](const Rest& rest) {
            return now_s < rest.until_s &&
                   (rest.node.name == node.name || (rest.kind && same_kind(rest.node, node)));
@@ -137,7 +138,16 @@ std::vector<SnapshotNode> Growth::later_ones(double now_s) const {
   return kinds;
 }
 
+void Growth::find_own_nodes() {
+  own_ = options_.own_nodes;
+  std::set<std::string> free, in_use;
+  for (const SnapshotNode& node : seen_->nodes)
+    (std::ssize(node.free_gpus) == node.gpus ? free : in_use).insert(node.name);
+  std::erase_if(own_, [&](const std::string& name) { return free.contains(name) && !in_use.contains(name); });
+}
+
 void Growth::choose(const Training& training, const GrowthPlanner& planner, double now_s) {
+  find_own_nodes();
   std::erase_if(rests_, [&](const Rest& rest) { return now_s >= rest.until_s; });
   GrowthQuestion question{
       .planner = planner.copy(),
@@ -250,7 +260,7 @@ Growth::Wish Growth::wish_for(const SnapshotNode& node) const {
   }
   if (entries > 1 && !node.shared) wish.by_name = true;
   if (node.shared) {
-    wish.not_on.insert(wish.not_on.end(), options_.own_nodes.begin(), options_.own_nodes.end());
+    wish.not_on.insert(wish.not_on.end(), own_.begin(), own_.end());
     for (const auto& [keeper, helper] : helpers_)
       if (helper.came_s) wish.not_on.push_back(helper.node.name);
   }
@@ -271,7 +281,7 @@ std::optional<SnapshotNode> Growth::came(const std::string& node, int64_t keeper
   const auto found = helpers_.find(keeper);
   if (found == helpers_.end() || !found->second.waits()) return std::nullopt;
   Helper& helper = found->second;
-  if (options_.own_nodes.contains(node) || holds(node)) {
+  if (own_.contains(node) || holds(node)) {
     withdraw(static_cast<pid_t>(keeper), helper, fmt::format("the job has {} already", node));
     return std::nullopt;
   }

@@ -50,10 +50,12 @@ class Growth {
     double spread = 0;  // intervals are longer by a random part of this, so that jobs do not ask together
     // The command that prints a snapshot of what the job could get now, or nothing (cluster_look.h).
     std::function<std::vector<std::string>()> look_command{};
-    std::function<Snapshot()> look{};   // instead of the command
-    std::set<std::string> own_nodes{};  // of the job, which never gets more of their GPUs
-    std::optional<int> most_nodes{};    // maximum nodes of the job
-    std::optional<double> end_s{};      // end of the job's time limit, since 1970
+    std::function<Snapshot()> look{};  // instead of the command
+    // Of the job at its start, which never gets more of their GPUs; but one that is wholly free is not of
+    // the job any more: the scheduler took it when it failed.
+    std::set<std::string> own_nodes{};
+    std::optional<int> most_nodes{};  // maximum nodes of the job
+    std::optional<double> end_s{};    // end of the job's time limit, since 1970
     // Starts the keeper of a helper job as a child of this process; lets it end.
     std::function<pid_t(const Wish& wish)> start_keeper{};
     std::function<void(pid_t keeper)> end_keeper{};
@@ -117,6 +119,7 @@ class Growth {
   std::optional<double> time_left_s() const;
   double window_s(const Training& training) const;
   void give_up_late_ones(const Training& training, double now_s);
+  void find_own_nodes();
   void choose(const Training& training, const GrowthPlanner& planner, double now_s);
   std::vector<WantedNode> wanted_now() const;
   void take(const GrowthAnswer& answer, double now_s);
@@ -141,6 +144,7 @@ class Growth {
   double next_look_s_ = 0;
   std::optional<Snapshot> seen_;           // not yet evaluated
   std::vector<SnapshotNode> known_;        // all nodes of the last snapshot
+  std::set<std::string> own_;              // of options_.own_nodes, those that are still of the job
   std::string answered_;                   // the last question, which is not asked again
   std::vector<SnapshotNode> asked_later_;  // of the last question
   std::string said_;                       // last reported reason against growing

@@ -65,15 +65,16 @@ struct GrowthTest : testing::Test {
   ~GrowthTest() override { end_all_children(0); }
 
   // Nodes of a kind: as the one of the job, or with other GPUs (r1, ...).
-  static std::string entry(const std::string& name) {
+  static std::string entry(const std::string& name, const std::string& free = "") {
     return "  - {name: " + name + ", partition: fast, zone: east, region: land, gpu_type: quick, gpus: " +
-           (name.front() == 'q' ? "2" : "4") + ", host: {gres: 'gpu:quick', cpus: 2, memory: 1GiB}}";
+           (name.front() == 'q' ? "2" : "4") + free + ", host: {gres: 'gpu:quick', cpus: 2, memory: 1GiB}}";
   }
-  void cluster(const std::string& nodes, const std::string& busy = "", const std::string& wanted = "") {
+  void cluster(const std::string& nodes, const std::string& busy = "", const std::string& wanted = "",
+               const std::string& free = "") {
     std::ofstream file(scratch.path() + "/snapshot.yaml");
     file << "sailor_snapshot: 1\nnodes:\n";
     for (const char* node : {"q2", "q3", "r1"}) {
-      if (nodes.find(node) != std::string::npos) file << entry(node) << '\n';
+      if (nodes.find(node) != std::string::npos) file << entry(node, free) << '\n';
     }
     if (nodes.empty()) file << "  []\n";
     if (!busy.empty()) file << "busy:\n";
@@ -219,10 +220,25 @@ TEST_F(GrowthTest, AJobWithAsManyNodesAsItMayHaveAsksForNone) {
 
 TEST_F(GrowthTest, WhatIsFreeOnItsOwnNodesIsNotAskedFor) {
   own_nodes = {"q2", "q3"};
+  cluster("q2, q3", "", "", ", free_gpus: [1], shared: true");
   make();
   growth->tick(training(), *replanner, now_s);
   look();
   EXPECT_THAT(asked, IsEmpty());
+}
+
+// It failed for so long that the scheduler took it from the job, and is back.
+TEST_F(GrowthTest, ANodeThatWasItsOwnIsAskedForAsAnyOther) {
+  own_nodes = {"q1", "q2"};
+  cluster("q2");
+  make();
+  growth->tick(training(), *replanner, now_s);
+  look();
+  ASSERT_THAT(asked, ElementsAre("q2"));
+  const auto came = growth->came("q2", keepers[0], now_s);
+  ASSERT_TRUE(came);
+  EXPECT_EQ(came->name, "q2");
+  EXPECT_TRUE(growth->holds("q2"));
 }
 
 TEST_F(GrowthTest, ANodeInUseIsWaitedForInTheQueue) {
