@@ -64,7 +64,7 @@ summarize_failures() {
   awk -F: 'NR == FNR { failed[substr($0, index($0, ":") + 1)]; next }
     / Testing: / { name = $0; sub(/.* Testing: /, "", name); wanted = name in failed; lines = matched = 0 }
     wanted { line[++lines] = substr($0, 1, 200) }
-    wanted && /NOT OK|Failure$|[Ee]rror|expected: |found: |^[-+][^-+]/ { hit[++matched] = substr($0, 1, 200) }
+    wanted && /NOT OK|Failure$|expected: |found: |^[-+][^-+]/ { hit[++matched] = substr($0, 1, 200) }
     wanted && /^Test time =/ {
       print "failed: " name " (" $0 ")"
       if (matched) for (i = 1; i <= matched && i <= 10; ++i) print "  " hit[i]
