@@ -61,7 +61,7 @@ finish() {
 restart_now() {
   local reason start
   read -r reason start <<<"$(squeue -h -j "$job" -o '%r %S')"
-  if [ "$reason" = BeginTime ] && [ "$(date -d "$start" +%s)" -gt $(($(date +%s) + 10)) ]; then
+  if [ "$reason" = BeginTime ] && [ "$start" != N/A ] && [ "$(date -d "$start" +%s)" -gt $(($(date +%s) + 10)) ]; then
     scontrol update jobid="$job" starttime=now+3 || true
   fi
 }

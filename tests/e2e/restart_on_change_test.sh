@@ -14,7 +14,7 @@ cat >plan.json <<'JSON'
   {"microbatches": 4, "stages": [{"layers": [0, 6], "gpu_type": "A100-40", "zone": "dev-a", "tp": 1, "node": "a2", "gpus": [0]}]}],
  "zero1": false, "interleave": 1}
 JSON
-user sailor profile job.yaml --seconds 6 --tp 1,2 --microbatches 1,2 >/dev/null 2>&1
+measure_profile job.yaml --seconds 6 --tp 1,2 --microbatches 1,2
 needed=$(sailor simulate job.yaml plan.json --format json 2>/dev/null | grep -o '"total_bytes": [0-9]*' | grep -o '[0-9]*$' | sort -n | tail -1)
 sed -i "s/memory: [0-9]*GiB/memory: $((needed + (4 << 20)))/" "$SAILOR_CLUSTER_DIR/etc/catalog.yaml"
 

@@ -17,7 +17,7 @@ expect "nothing else is taken" equal "$(count_events grow_asked)" 0
 revive_nodes a2
 expect "it is taken up again" wait_until 90 more_events grew 0
 expect "and used" wait_until 30 more_events resumed 1
-expect "4 ranks" equal "$(field "$(last_event running)" ranks)" 4
+expect "its GPUs are" equal "$(nodes_in_use)" a2
 expect "without starting survivors again" contains "$(last_event running)" '"pids_kept":true'
 expect "no excluded node was requested" equal "$(grep '"event":"grow_asked"' "$events" | grep -c '"nodes":\["a2"\]')" "$(count_events grow_asked)"
 steps=$(wc -l <"sailor-$job/metrics.jsonl")

@@ -80,8 +80,8 @@ job_yaml 0.3 25
 submit sbatch --requeue --open-mode=append --sailor-objective=throughput ddp.yaml
 expect "it trains" wait_until 60 has_text "ddp.$job" '^step 3 '
 scontrol requeue "$job"
-for ((i = 0; i < 100; i++)); do restart_now; ! has_text "ddp.$job" '^start at [1-9]' || break; sleep 0.5; done
-expect "it goes on from its checkpoint" has_text "ddp.$job" '^start at [1-9]'
+goes_on() { restart_now; has_text "ddp.$job" '^start at [1-9]'; }
+expect "it goes on from its checkpoint" wait_until 100 goes_on
 wait_idle
 expect "to the end" has_text "ddp.$job" '^step 24 '
 expect "no step twice" equal "$(grep -c '^step 2 ' "ddp.$job")" 1

@@ -66,6 +66,11 @@ use_profile() {  # PRECISION
   chmod a+r "$file"
 }
 
+# measure_profile JOB [OPTIONS]: of this machine.
+measure_profile() {
+  user sailor profile "$@" >"$work/profile.log" 2>&1 || { cat "$work/profile.log"; echo "NOT OK: profiled"; exit 1; }
+}
+
 # The job that the last `run sbatch` has submitted.
 job_submitted() { sed -n 's/^Submitted batch job \([0-9]*\)$/\1/p' <<<"$out"; }
 # start_training [SBATCH OPTIONS]: submits job.yaml with plan.json; sets job and output.

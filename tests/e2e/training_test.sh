@@ -6,7 +6,7 @@
 
 setup_training 60
 rm "$SAILOR_CLUSTER_DIR"/profiles/gpt2-*.json
-user sailor profile job.yaml --seconds 4 --tp 1,2 --microbatches 1,2 >/dev/null 2>&1
+measure_profile job.yaml --seconds 4 --tp 1,2 --microbatches 1,2
 expect "submitted" start_training
 expect "it trains" wait_until 60 steps_done 1
 expect "on exactly the planned nodes" equal "$(nodes_of_job "$job")" "a1 a2 v2"
