@@ -130,15 +130,17 @@ void Generations::about_training(int process, const ControlMessage& message) {
 }
 
 // The state is lost with those who had it. Training from the beginning is only a way to go on while no
-// checkpoint was due: otherwise the job ends, before a step is repeated.
+// checkpoint was due: otherwise the job ends, before a step is repeated. Other ranks may have done steps of
+// this generation already.
 bool Generations::begins_again(const Started& begins) {
   const bool saves = !job_.checkpoint.directory.empty();
-  if (begins.state_from != kInitialValues || steps_.furthest() <= (saves ? job_.checkpoint.every_steps : 0))
+  if (begins.state_from != kInitialValues ||
+      steps_.furthest_before() <= (saves ? job_.checkpoint.every_steps : 0))
     return false;
   supervisor_.fail(fmt::format(
       "the state after step {} is lost: no process that is left has all of it, and there is no checkpoint{}; "
       "submit the job again to train from the beginning",
-      steps_.furthest(),
+      steps_.furthest_before(),
       saves ? ""
             : " (set checkpoint.directory and checkpoint.every_steps, and a loss costs the steps since the "
               "last one)"));

@@ -12,6 +12,7 @@ constexpr double kFirstStep_s = 300;  // before the first step
 
 void StepWatch::begin_generation(double predicted_s) {
   if (predicted_s > 0) longest_step_s_ = predicted_s;
+  furthest_before_ = furthest_;
 }
 
 void StepWatch::reported(int64_t step, double step_s) {

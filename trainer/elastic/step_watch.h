@@ -21,6 +21,8 @@ class StepWatch {
   int64_t steps_done() const { return steps_done_; }
   // Maximum of steps_done() over all generations.
   int64_t furthest() const { return furthest_; }
+  // The same when this generation began.
+  int64_t furthest_before() const { return furthest_before_; }
   // Consecutive changes without progress beyond furthest().
   int changes_in_vain() const { return changes_in_vain_; }
   double longest_step_s() const { return longest_step_s_; }
@@ -30,7 +32,7 @@ class StepWatch {
   bool stalls(double in_step_s, double running_s, double lease_s) const;
 
  private:
-  int64_t steps_done_ = 0, furthest_ = 0;
+  int64_t steps_done_ = 0, furthest_ = 0, furthest_before_ = 0;
   int changes_in_vain_ = 0;
   double longest_step_s_ = 0;  // of this generation, or predicted; 0 = unknown
 };

@@ -151,6 +151,20 @@ TEST_F(GenerationsTest, AJobThatHasLostItsStateDoesNotTrainAgainFromTheBeginning
   EXPECT_THAT(events(), Not(testing::Contains("resumed")));
 }
 
+// A rank's message may be later than the first step of another.
+TEST_F(GenerationsTest, ARankThatSaysLateThatItBeganIsNotOneThatBeginsAgain) {
+  begin(true);
+  for (const int rank : {0, 1}) join(rank);
+  const auto starts = [&](int rank) {
+    generations->receive(peer(rank), Started{.generation = 1, .rank = rank, .state_from = "start"});
+  };
+  starts(0);
+  generations->receive(peer(0), StepReport{.generation = 1, .rank = 0, .step = 1, .step_s = 0.1});
+  starts(1);
+  generations->tick();
+  EXPECT_EQ(failure(), "");
+}
+
 // The first checkpoint was not due yet.
 TEST_F(GenerationsTest, AJobWithoutACheckpointYetBeginsAgain) {
   job.checkpoint.directory = "/nowhere";
