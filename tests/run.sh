@@ -154,8 +154,10 @@ case $action in
         ctest --test-dir "$build" -C long --output-on-failure -R '^e2e\.(elastic|growth|strangers|partition|requeue|returned_node|growth_requeue)$'
         ;;
       chaos)
-        configure_and_build ci product
-        exec "$root/tests/chaos.sh" --seed "${SEED:-0}" --faults 200 --minutes 30
+        configure_and_build ci product replay_run
+        for setting in ${SETTING:-umbrella components growth no-checkpoints}; do
+          "$root/tests/chaos.sh" --setting "$setting" --seed "${SEED:-0}" --faults 200 --minutes 30
+        done
         ;;
       busy)
         configure_and_build ci product busy_workload
