@@ -11,7 +11,7 @@ random times: kills or stops ranks, kills agents, powers nodes off (they come ba
   umbrella        (the default) one job in a partition over all nodes; as root also a link that is cut, and a disk that is full for a while
   components      a heterogeneous job of three partitions; of each a node stays on
   growth          a job of two nodes that takes others as they become free, and gives one back when another user's job waits for it
-  no-checkpoints  as umbrella, with what the ranks hold as the only copies of the state; one node at a time is off
+  no-checkpoints  one job in a partition over all nodes, whose ranks have the only copies of the state; one node at a time is off
 
 Then the same training runs again without faults, under the same plans for the same steps (replay_run): no loss may differ in any bit.
 Also checks for leftover processes and files.
@@ -158,7 +158,7 @@ do_fault() {
       target=$(job_submitted) ;;
   esac
 }
-# later SECONDS COMMAND...: in the background; what is due ends with the test.
+# later SECONDS COMMAND...: in the background.
 later() { (sleep "$1"; "${@:2}") & }
 # Of these nodes, those whose partition keeps another node (a1 and a2, ...).
 with_neighbour() {
@@ -226,7 +226,7 @@ done
 
 # Was everything trained that the plans would have trained without faults? On processors a plan always gives the same bits.
 [ "$faults" = 0 ] || wait_until 60 more_events resumed 0 || true
-wait  # for what is still due
+wait  # for the ends of faults
 sleep 3
 scancel "$job"
 wait_until 40 no_training_processes || { echo "processes are left:"; training_processes; bad=1; }

@@ -11,15 +11,14 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <exception>
 #include <iostream>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <thread>
 #include <vector>
 
 #include "planner/history/json_lines.h"
@@ -28,7 +27,7 @@
 #include "planner/process/scratch_directory.h"
 #include "planner/spec/error.h"
 #include "planner/spec/job_spec.h"
-#include "trainer/comm/thread_plane.h"
+#include "tests/unit/trainer/comm/ranks.h"
 #include "trainer/pipeline/rank_trainer.h"
 
 namespace sailor::replay {
@@ -67,43 +66,21 @@ std::vector<Segment> segments_of(const std::string& run, int64_t steps) {
   return segments;
 }
 
-// Calls `work` on a thread for each rank. Throws the first error of any.
-void run_ranks(int ranks, const std::function<void(int rank, CommFactory& factory)>& work) {
-  ThreadHub hub(ranks);
-  std::vector<std::unique_ptr<CommFactory>> factories;
-  for (int rank = 0; rank < ranks; ++rank) factories.push_back(hub.factory(rank));
-  std::mutex mutex;
-  std::exception_ptr first_error;
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < ranks; ++rank) {
-    threads.emplace_back([&, rank] {
-      try {
-        work(rank, *factories[static_cast<std::size_t>(rank)]);
-      } catch (...) {
-        const std::lock_guard lock(mutex);
-        if (!first_error) first_error = std::current_exception();
-        for (const auto& factory : factories) factory->abort();
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  if (first_error) std::rethrow_exception(first_error);
-}
-
 // Trains a segment from the checkpoint in `from` (the initial values if there is none) and writes one to
 // `to`. Returns the losses of its steps.
 std::vector<double> train(const JobSpec& job, const TokenData& data, const Segment& segment,
                           const std::string& from, const std::string& to) {
   std::vector<double> losses;
-  run_ranks(num_ranks(segment.plan), [&](int rank, CommFactory& factory) {
-    RankTrainer trainer(job, segment.plan, rank, factory, data);
+  TestJob ranks("thread", num_ranks(segment.plan), {std::chrono::minutes(10)});
+  ranks.run([&](CommFactory& factory) {
+    RankTrainer trainer(job, segment.plan, factory.rank(), factory, data);
     if (!from.empty()) trainer.load(from);
     if (trainer.next_step() != segment.first)
       throw std::runtime_error(
           fmt::format("the checkpoint is of step {}, not {}", trainer.next_step(), segment.first));
     while (trainer.next_step() < segment.end) {
       const StepResult result = trainer.step();
-      if (rank == 0) losses.push_back(result.loss);
+      if (factory.rank() == 0) losses.push_back(result.loss);
     }
     trainer.save(to, 1);
     for (const SaveResult& result : trainer.saves(true))

@@ -291,7 +291,7 @@ void SocketEngine::advance_receives(SocketMesh& mesh, int peer) {
   }
 }
 
-// The first message that is waited for has so many bytes more.
+// `bytes` were written to the first message that is being received.
 void SocketEngine::arrived(SocketChannel& channel, std::size_t bytes) {
   SocketChannel::Piece& piece = channel.receives.front();
   piece.data += bytes;

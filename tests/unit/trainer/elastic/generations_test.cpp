@@ -89,6 +89,17 @@ struct GenerationsTest : testing::Test {
       for (const int rank : {0, 1})
         generations->receive(peer(rank), StepReport{.rank = rank, .step = step, .step_s = 0.1});
   }
+  // Rank 0 is lost, and rank 1 goes on with the initial values.
+  void lose_the_state() {
+    begin_training(true);
+    generations->child_ended(100, kKilled);
+    generations->tick();
+    generations->receive("rank 1", Idle{.generation = 1, .rank = 1, .steps_done = 2});
+    generations->tick();
+    generations->receive("rank 1",
+                         Started{.generation = 2, .rank = 0, .steps_done = 0, .state_from = "start"});
+    generations->tick();
+  }
   static std::string peer(int rank) { return "rank " + std::to_string(rank); }
   static std::string node(int rank) { return "n" + std::to_string(rank); }
 
@@ -139,13 +150,7 @@ TEST_F(GenerationsTest, AnElasticJobWhoseFirstGenerationIsNotCompleteFailsAsAnyO
 
 // After its last holder, only the initial values are left.
 TEST_F(GenerationsTest, AJobThatHasLostItsStateDoesNotTrainAgainFromTheBeginning) {
-  begin_training(true);
-  generations->child_ended(100, kKilled);
-  generations->tick();
-  generations->receive("rank 1", Idle{.generation = 1, .rank = 1, .steps_done = 2});
-  generations->tick();
-  generations->receive("rank 1", Started{.generation = 2, .rank = 0, .steps_done = 0, .state_from = "start"});
-  generations->tick();
+  lose_the_state();
   EXPECT_THAT(failure(), HasSubstr("the state after step 2 is lost"));
   EXPECT_THAT(failure(), HasSubstr("set checkpoint.directory"));
   EXPECT_THAT(events(), Not(testing::Contains("resumed")));
@@ -169,13 +174,7 @@ TEST_F(GenerationsTest, ARankThatSaysLateThatItBeganIsNotOneThatBeginsAgain) {
 TEST_F(GenerationsTest, AJobWithoutACheckpointYetBeginsAgain) {
   job.checkpoint.directory = "/nowhere";
   job.checkpoint.every_steps = 2;
-  begin_training(true);
-  generations->child_ended(100, kKilled);
-  generations->tick();
-  generations->receive("rank 1", Idle{.generation = 1, .rank = 1, .steps_done = 2});
-  generations->tick();
-  generations->receive("rank 1", Started{.generation = 2, .rank = 0, .steps_done = 0, .state_from = "start"});
-  generations->tick();
+  lose_the_state();
   EXPECT_EQ(failure(), "");
 }
 
