@@ -86,9 +86,10 @@ Precision decode_precision(const std::string& text) {
 
 // Size and checksums of a file, its pieces inside of it.
 std::string wrong_with(const CheckpointFile& file, const std::vector<CheckpointTensor>& tensors) {
+  if (file.bytes < 0 || file.bytes > kMostStoredBytes) return file.name + " has an impossible size";
   const int64_t blocks = (file.bytes + kChecksumBlockBytes - 1) / kChecksumBlockBytes;
   if (file.name.empty() || file.name.find('/') != std::string::npos) return "a file without a proper name";
-  if (file.bytes < 0 || static_cast<int64_t>(file.checksums.size()) != blocks * kChecksumDigits)
+  if (static_cast<int64_t>(file.checksums.size()) != blocks * kChecksumDigits)
     return fmt::format("{} has not a checksum for every block", file.name);
   for (const CheckpointPiece& piece : file.pieces) {
     if (piece.tensor >= tensors.size()) return fmt::format("{} holds a tensor that is not listed", file.name);
@@ -119,6 +120,7 @@ std::string incomplete(const CheckpointManifest& manifest) {
     if (std::none_of(kPrecisions.begin(), kPrecisions.end(),
                      [&](const PrecisionKind& kind) { return tensor.dtype == kind.state_type; }))
       return tensor.name + " has no type of a state";
+    if (stored_bytes(tensor.dtype, tensor.shape) < 0) return tensor.name + " has an impossible shape";
   }
   std::vector<CheckpointPiece> pieces;
   for (const CheckpointFile& file : manifest.files) {

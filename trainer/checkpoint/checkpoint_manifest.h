@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "planner/spec/error.h"
 #include "planner/spec/job_spec.h"
 #include "trainer/optim/loss_scaler.h"
 #include "trainer/optim/spike_guard.h"
@@ -21,7 +22,8 @@ namespace sailor {
 // A checkpoint that is incomplete or corrupted. The text names the file, on one line.
 class CheckpointDamaged : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  // Any text: names from a damaged file become as legible as those of an InputError.
+  explicit CheckpointDamaged(const std::string& text) : std::runtime_error(InputError(text).what()) {}
 };
 
 // Elements [first, first + count) of a tensor, from byte `byte` of the file on.

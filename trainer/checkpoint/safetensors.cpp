@@ -26,7 +26,6 @@ namespace {
 
 constexpr int64_t kLengthBytes = 8;
 constexpr int64_t kMostHeaderBytes = static_cast<int64_t>(kMaxTextFileBytes);
-constexpr int64_t kMostBytes = int64_t{1} << 60;
 // At once: for its checksum and the copy, it comes from memory only once.
 constexpr int64_t kAppendBytes = int64_t{256} << 10;
 constexpr int64_t kTensorAlignment = 8;  // of the tensors' bytes, as other writers have it
@@ -57,16 +56,7 @@ bool read_at(int fd, int64_t offset, void* out, int64_t bytes) {
 int64_t length_of(const std::array<unsigned char, 8>& bytes) {
   uint64_t value = 0;
   for (size_t i = bytes.size(); i-- > 0;) value = value << 8 | bytes[i];
-  return value > static_cast<uint64_t>(kMostBytes) ? kMostBytes : static_cast<int64_t>(value);
-}
-
-// Bytes of a tensor; -1 when they are beyond any file.
-int64_t bytes_of(const std::string& dtype, const std::vector<int64_t>& shape) {
-  int64_t bytes = stored_element_bytes(dtype);
-  for (const int64_t size : shape) {
-    if (__builtin_mul_overflow(bytes, size, &bytes) || bytes > kMostBytes) return -1;
-  }
-  return bytes;
+  return value > static_cast<uint64_t>(kMostStoredBytes) ? kMostStoredBytes : static_cast<int64_t>(value);
 }
 
 std::string json_string(const std::string& text) {
@@ -82,13 +72,13 @@ StoredTensor read_entry(const std::string& name, const Field& field) {
   if (stored_element_bytes(tensor.dtype) == 0)
     dtype.fail("the type " + in_quotes(tensor.dtype) + " is not one that can be read");
   for (const Field& size : map.required("shape").items())
-    tensor.shape.push_back(size.integer<int64_t>(0, kMostBytes));
+    tensor.shape.push_back(size.integer<int64_t>(0, kMostStoredBytes));
   const Field offsets = map.required("data_offsets");
   const std::vector<Field> range = offsets.items();
   if (range.size() != 2) offsets.fail("must be [FIRST, END]");
-  tensor.first_byte = range[0].integer<int64_t>(0, kMostBytes);
-  tensor.bytes = range[1].integer<int64_t>(tensor.first_byte, kMostBytes) - tensor.first_byte;
-  if (const int64_t needed = bytes_of(tensor.dtype, tensor.shape); needed != tensor.bytes)
+  tensor.first_byte = range[0].integer<int64_t>(0, kMostStoredBytes);
+  tensor.bytes = range[1].integer<int64_t>(tensor.first_byte, kMostStoredBytes) - tensor.first_byte;
+  if (const int64_t needed = stored_bytes(tensor.dtype, tensor.shape); needed != tensor.bytes)
     offsets.fail(fmt::format("hold {} bytes, but shape and type need {}", tensor.bytes,
                              needed < 0 ? "more than any file has" : std::to_string(needed)));
   return tensor;
@@ -104,6 +94,14 @@ int64_t stored_element_bytes(const std::string& dtype) {
   for (const auto& [name, bytes] : kBytes)
     if (name == dtype) return bytes;
   return 0;
+}
+
+int64_t stored_bytes(const std::string& dtype, const std::vector<int64_t>& shape) {
+  int64_t bytes = stored_element_bytes(dtype);
+  for (const int64_t size : shape) {
+    if (size < 0 || __builtin_mul_overflow(bytes, size, &bytes) || bytes > kMostStoredBytes) return -1;
+  }
+  return bytes;
 }
 
 SafetensorsFile::SafetensorsFile(const std::string& path) : path_(path) {
@@ -203,7 +201,7 @@ SafetensorsWriter::SafetensorsWriter(const std::string& path, std::vector<Stored
   }
   int64_t end = 0;
   for (StoredTensor& tensor : tensors) {
-    tensor.bytes = bytes_of(tensor.dtype, tensor.shape);
+    tensor.bytes = stored_bytes(tensor.dtype, tensor.shape);
     if (stored_element_bytes(tensor.dtype) == 0 || tensor.bytes < 0)
       throw std::logic_error(fmt::format("{}: {} cannot be stored", path, tensor.name));
     header += fmt::format("{}{}:{{\"dtype\":\"{}\",\"shape\":[", header.size() == 1 ? "" : ",",

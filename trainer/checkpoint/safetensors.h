@@ -31,6 +31,10 @@ struct StoredTensor {
 
 // Bytes of an element; 0 for a type that the format does not have, or that is smaller than a byte.
 int64_t stored_element_bytes(const std::string& dtype);
+// More bytes than any file has.
+constexpr int64_t kMostStoredBytes = int64_t{1} << 60;
+// Bytes of a tensor; -1 for a shape that no tensor of a file can have.
+int64_t stored_bytes(const std::string& dtype, const std::vector<int64_t>& shape);
 
 // An open file. Reading is thread-safe.
 class SafetensorsFile {

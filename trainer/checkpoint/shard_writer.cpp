@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "planner/spec/text.h"
 #include "trainer/checkpoint/block_checksums.h"
 #include "trainer/checkpoint/safetensors.h"
 
@@ -52,7 +53,7 @@ std::string to_text(const WrittenShard& shard) {
   return json.dump();
 }
 
-WrittenShard parse_shard(const std::string& text) {
+WrittenShard parse_shard(const std::string& text) try {
   const nlohmann::json json = nlohmann::json::parse(text);
   WrittenShard shard;
   shard.file.name = json.at("name");
@@ -64,6 +65,8 @@ WrittenShard parse_shard(const std::string& text) {
     shard.contents.push_back(std::move(piece));
   }
   return shard;
+} catch (const nlohmann::json::exception& error) {
+  throw std::runtime_error(fmt::format("the message of a written shard: {}", one_line(error.what())));
 }
 
 }  // namespace sailor

@@ -29,7 +29,7 @@ struct WrittenShard {
 WrittenShard write_shard(const std::string& directory, const std::string& name,
                          const std::vector<ShardPiece>& pieces, const std::atomic<bool>* stop = nullptr);
 
-// For messages between ranks.
+// For messages between ranks. parse_shard() throws std::runtime_error.
 std::string to_text(const WrittenShard& shard);
 WrittenShard parse_shard(const std::string& text);
 

@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "planner/plan/plan_json.h"
+#include "planner/spec/text.h"
 
 namespace sailor {
 namespace {
@@ -333,7 +334,8 @@ ControlMessage parse_control_message(const std::string& json) {
   try {
     return decode(Json::parse(json));
   } catch (const std::exception& e) {
-    throw std::runtime_error(fmt::format("control message: {} in: {:.200}", e.what(), json));
+    throw std::runtime_error(
+        fmt::format("control message: {} in: {:.200}", one_line(e.what()), one_line(json)));
   }
 }
 
