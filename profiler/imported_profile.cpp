@@ -90,7 +90,10 @@ ImportedProfile import_trace(const JobSpec& job, const TraceImport& import, cons
   const std::vector<LayerSizes> sizes = analytic_sizes(shape_of(model), framework, profile.precision, shape);
   double parameters = 0;
   for (const LayerSizes& layer : sizes) parameters += static_cast<double>(layer.parameters);
-  const double update_s = samples_of(layers.update_s).median();
+  const double update_s = layers.update_s.empty() ? 0 : samples_of(layers.update_s).median();
+  if (!(update_s > 0))
+    throw InputError({import.trace, 0},
+                     "the trace has no step of a torch.optim.Optimizer: profile whole steps of training");
   std::erase_if(profile.times, [&](const ProfileFile::TimeCell& cell) {
     return cell.microbatch == import.microbatch && cell.shape == shape;
   });

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <utility>
+
 #include "planner/spec/error.h"
 #include "tests/unit/profiler/traces/trace_text.h"
 
@@ -95,6 +97,11 @@ TEST_F(ImportedProfileTest, ATraceOfSomethingElseIsRefused) {
   JobSpec adapted = job();
   adapted.training.lora.emplace();
   EXPECT_THAT(refusal(adapted), HasSubstr("training.lora: layers are profiled without adapters"));
+  test::TraceText only_passes;
+  test::add_pass(only_passes, 1000, 50);
+  const std::string whole = std::exchange(import_.trace, only_passes.file());
+  EXPECT_THAT(refusal(job()), HasSubstr("the trace has no step of a torch.optim.Optimizer"));
+  std::filesystem::remove(std::exchange(import_.trace, whole));
   import_.on_processors = false;
   EXPECT_THAT(refusal(job()), HasSubstr("no kernels of a GPU: profile with ProfilerActivity.CUDA, too"));
   import_.tp = 3;
