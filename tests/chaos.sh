@@ -23,7 +23,8 @@ Prints, and writes to DIR/chaos.csv (a scratch directory), one line per fault:
   lost_steps  finished steps that were repeated     pids_kept  no survivor was restarted
 --seed 0 (the default) draws a seed and prints it. With --faults 0 there are no faults for M minutes, but other programs load every core:
 any fault that the controller reports then is a false alarm. Exit code 1 when a fault was not survived, a survivor was restarted, a loss
-differs, training began again at the first step, processes or files were left, or there was a false alarm.
+differs, training began again at the first step, many changes repeated steps, processes or files were left, or a process was taken for
+lost without a fault.
 USAGE
 }
 
@@ -108,9 +109,10 @@ revive_due() {
   off=("${left[@]}")
 }
 
-# One fault: sets fault and target.
+# One fault: sets fault, target and the time, at.
 do_fault() {
   local pids nodes
+  at=$(now)
   mapfile -t pids < <(working_ranks | cut -d' ' -f1)
   mapfile -t nodes < <(nodes_in_use)
   pick "${kinds[@]}"
@@ -144,6 +146,7 @@ do_fault() {
         target+=" $picked"
       fi
       kill_nodes $target
+      at=$killed_at
       for node in $target; do off+=("$node:$((SECONDS + 5 + RANDOM % 15))"); done ;;
     cut_link)
       target=$apart
@@ -203,16 +206,15 @@ for ((i = 1; i <= faults; i++)); do
   # At a random time of its share of the minutes, whatever the job is doing then.
   for ((s = RANDOM % (pause > 1 ? pause : 2); s > 0; s--)); do sleep 1; revive_due; done
   sleep "0.$((RANDOM % 1000))"
-  at=$(now)
   do_fault
   row="$(difference "$begun" "$at"),$fault,$target"
-  if lost=$(event_after lost "$at" 15) && resumed=$(event_after resumed "$(field "$lost" time)" 30); then
+  if [ $fault != waiting_job ] && lost=$(event_after lost "$at" 15) && resumed=$(event_after resumed "$(field "$lost" time)" 30); then
     running=$(grep '"event":"running"' "$events" | grep "\"generation\":$(field "$resumed" generation),")
     row+=",$(difference "$at" "$(field "$lost" time)"),$(field "$running" plan_s),$(field "$running" groups_s),$(field "$running" state_s)"
     row+=",$(difference "$at" "$(field "$resumed" time)"),$(field "$running" steps_lost),$(field "$running" pids_kept)"
     [ "$(field "$running" pids_kept)" = true ] || bad=1
   elif progresses; then
-    row+=",,,,,,,"  # it hit a process that the plan had no use for at that moment
+    row+=",,,,,,,"  # no loss, or of a process that the plan had no use for at that moment
   else
     row+=",,,,,not survived,,"
     bad=1
@@ -232,6 +234,23 @@ scancel "$job"
 wait_until 40 no_training_processes || { echo "processes are left:"; training_processes; bad=1; }
 begun_again=$(grep -c '"state_from":"start"' "$events") || true
 [ "$begun_again" = 1 ] || { echo "training began $begun_again times with the initial values"; bad=1; }
+# Was every process that was taken for silent a target, or on one?
+false_alarms() {
+  awk -F, -v begun="$begun" '
+    function value(key, t) { t = $0; sub(".*\"" key "\":\"?", "", t); sub(/[",}].*/, "", t); return t }
+    NR == FNR { at[++n] = $1; targets[n] = " " $3 " "; next }
+    /"event":"lost"/ && /no answer/ {
+      since = value("time") - begun
+      for (i = n; i > 0; --i)
+        if (since > at[i] - 1 && since < at[i] + 20 && (index(targets[i], " " value("node") " ") || index(targets[i], " " value("pid") " "))) break
+      if (!i) print "a false alarm: " $0
+    }' "$csv" "$events"
+}
+alarms=$(false_alarms)
+[ -z "$alarms" ] || { echo "$alarms"; bad=1; }
+# Steps are repeated only after all who have done them are lost, which is seldom.
+read -r changes repeating < <(sed -n 's/.*"event":"running".*"steps_lost":\([0-9]*\).*/\1/p' "$events" | awk '$1 > 1 { ++n } END { print NR, n + 0 }')
+[ "$repeating" -le $((1 + changes / 10)) ] || { echo "$repeating of $changes changes repeated more than one step"; bad=1; }
 replayed=$(user replay_run job.yaml "sailor-$job" | tee "$results/replay.csv" | tail -1) || bad=1
 [ -z "$(find "sailor-$job" -name '*.tmp*')" ] || { echo "files are left:"; find "sailor-$job" -name '*.tmp*'; bad=1; }
 # Of the plans, over time.

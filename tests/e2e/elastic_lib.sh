@@ -115,7 +115,7 @@ nodes_in_use() { working_ranks | awk -v mine="$controller_node" '$2 != mine { pr
 all_ranks_there() { [ "$(pids_of sailor-rank | wc -l)" = "$1" ]; }
 working_rank_on() { working_ranks | awk -v node="$1" '$2 == node { print $1; exit }'; }
 
-# kill_nodes NODE...: power off: all processes of the nodes and their slurmd at once.
+# kill_nodes NODE...: power off: all processes of the nodes and their slurmd at once. Sets killed_at, because finding them takes a while.
 kill_nodes() {
   local node pid victims=()
   for node; do
@@ -127,6 +127,7 @@ kill_nodes() {
     done
     victims+=("$(cat "$SAILOR_CLUSTER_DIR/run/slurmd.$node.pid")")
   done
+  killed_at=$(now)
   kill -9 "${victims[@]}"
 }
 # The processes of another trainer's program ($program) in this cluster, oldest first; on one node of it.
