@@ -99,10 +99,10 @@ case $action in
         OMP_NUM_THREADS=1 OMP_THREAD_LIMIT=1 ctest --test-dir "$root/build-$long" --output-on-failure -R '^(planner|trainer|nccl|device)\.'
         ;;
       fuzz)
-        # 30 CPU minutes each; SAILOR_FUZZ_MINUTES=N changes that.
+        # 30 CPU minutes for each of about 35 targets; SAILOR_FUZZ_MINUTES=N changes that.
         "$root/etc/dev/install-packages.sh" --fuzz
-        configure_and_build fuzz fuzz_planner fuzz_data
-        for program in fuzz_planner fuzz_data; do
+        configure_and_build fuzz fuzz_planner fuzz_data fuzz_jobs
+        for program in fuzz_planner fuzz_data fuzz_jobs; do
           "$root/tests/fuzz/run.sh" "$root/build-fuzz/bin/$program" "$root/build-fuzz/fuzz"
         done
         ;;

@@ -22,7 +22,7 @@ std::string reasons_in(const Json& event) {
 
 std::string event_text(const Json& event) {
   const std::string name = word_in(event, "event");
-  const auto generation = static_cast<int>(number_in(event, "generation").value_or(0));
+  const auto generation = integer_in<int>(event, "generation");
   if (name == "generation")
     return fmt::format("generation {}: {} ({})", generation, word_in(event, "plan"), reasons_in(event));
   if (name == "running") {

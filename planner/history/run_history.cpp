@@ -11,7 +11,7 @@ namespace {
 
 StepMetrics step_of(const Json& json) {
   StepMetrics out;
-  out.step = static_cast<int64_t>(number_in(json, "step").value_or(0));
+  out.step = integer_in<int64_t>(json, "step");
   out.loss = number_in(json, "loss");
   out.validation = validation_in(json);
   out.step_s = number_in(json, "step_s");
@@ -22,11 +22,11 @@ StepMetrics step_of(const Json& json) {
 PlanChange change_of(const Json& json) {
   PlanChange out;
   out.time_s = number_in(json, "time").value_or(0);
-  out.generation = static_cast<int>(number_in(json, "generation").value_or(0));
+  out.generation = integer_in<int>(json, "generation");
   out.why = reasons_in(json);
-  out.ranks = static_cast<int>(number_in(json, "ranks").value_or(0));
-  out.steps_done = static_cast<int64_t>(number_in(json, "steps_done").value_or(0));
-  out.steps_lost = static_cast<int64_t>(number_in(json, "steps_lost").value_or(0));
+  out.ranks = integer_in<int>(json, "ranks");
+  out.steps_done = integer_in<int64_t>(json, "steps_done");
+  out.steps_lost = integer_in<int64_t>(json, "steps_lost");
   out.state_from = word_in(json, "state_from");
   out.cleanup_s = number_in(json, "cleanup_s");
   out.plan_s = number_in(json, "plan_s");
@@ -42,12 +42,10 @@ void read_events(RunHistory& history) {
   for (const Json& json : json_lines(history.directory + "/events.jsonl")) {
     const std::string name = word_in(json, "event");
     if (name == "planning") continue;
-    const auto generation = static_cast<int>(number_in(json, "generation").value_or(0));
+    const auto generation = integer_in<int>(json, "generation");
     history.events.push_back({number_in(json, "time").value_or(0), name, event_text(json), generation});
     if (name == "generation") promised_s = number_in(json, "predicted_iteration_s");
-    if (name == "running")
-      history.promises.push_back(
-          {static_cast<int64_t>(number_in(json, "steps_done").value_or(0)), promised_s});
+    if (name == "running") history.promises.push_back({integer_in<int64_t>(json, "steps_done"), promised_s});
     if (name == "running" && number_in(json, "resume_s")) history.changes.push_back(change_of(json));
     if (name == "resumed" && !history.changes.empty() && history.changes.back().generation == generation)
       history.changes.back().to_first_step_s = number_in(json, "to_first_step_s");

@@ -18,11 +18,6 @@ Json number_or_null(const std::optional<double>& value) {
   return value && std::isfinite(*value) ? Json(*value) : Json(nullptr);
 }
 
-template <class Integer>
-Integer integer_in(const Json& json, const char* key) {
-  return static_cast<Integer>(number_in(json, key).value_or(0));
-}
-
 RankSummary rank_of(const Json& json) {
   return {.rank = integer_in<int>(json, "rank"),
           .node = word_in(json, "node"),

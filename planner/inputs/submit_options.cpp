@@ -100,7 +100,9 @@ int64_t parse_deadline(const std::string& text, int64_t now_s) {
   std::string_view rest = text;
   if (rest.starts_with(kNow)) {
     const std::optional<double> after_s = parse_duration(rest.substr(kNow.size()));
-    return after_s ? now_s + static_cast<int64_t>(*after_s) : fail("not a duration");
+    if (!after_s) return fail("not a duration");
+    constexpr double kCentury_s = 100 * 365.25 * 86400;
+    return *after_s <= kCentury_s ? now_s + static_cast<int64_t>(*after_s) : fail("more than a century away");
   }
   const std::time_t now = now_s;
   std::tm time{};

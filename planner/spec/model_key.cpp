@@ -1,8 +1,9 @@
 #include "planner/spec/model_key.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <stdexcept>
+
+#include "planner/spec/strict_json.h"
 
 namespace sailor {
 namespace {
@@ -54,7 +55,7 @@ void read_json(const Json& json, T& value) {
     if (found == words.end()) throw std::runtime_error("unknown word " + json.dump());
     value = static_cast<T>(found - words.begin());
   } else {
-    json.get_to(value);
+    StrictNumbers<T>::from_json(json, value);
   }
 }
 

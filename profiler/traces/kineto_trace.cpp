@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <istream>
 #include <memory>
@@ -118,7 +119,8 @@ class Reader : public nlohmann::json_sax<nlohmann::json> {
     return number(static_cast<double>(value), static_cast<int64_t>(value));
   }
   bool number_float(number_float_t value, const string_t&) override {
-    return number(value, static_cast<int64_t>(value));
+    constexpr double kMost = 1e18;  // no id or thread is
+    return number(value, std::abs(value) < kMost ? static_cast<int64_t>(value) : -1);
   }
   bool null() override { return true; }
   bool boolean(bool) override { return true; }

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdlib>
 #include <sstream>
 
@@ -19,7 +20,10 @@ std::string value_of(const std::string& line, const std::string& key) {
 // Of `6(4)` or `N(4)`.
 int64_t used_of(const std::string& limit) {
   const size_t open = limit.find('(');
-  return open == std::string::npos ? 0 : std::strtoll(limit.c_str() + open + 1, nullptr, 10);
+  constexpr long long kMost = int64_t{1} << 50;  // so that sums fit
+  return open == std::string::npos
+             ? 0
+             : std::clamp(std::strtoll(limit.c_str() + open + 1, nullptr, 10), 0LL, kMost);
 }
 
 // Adds those of `cpu=N(2),gres/gpu=6(4)`.

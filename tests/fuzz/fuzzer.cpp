@@ -20,6 +20,11 @@ void sailor::fuzz::broken(const std::string& what) {
   std::abort();
 }
 
+void sailor::fuzz::check_error_text(const std::string& text) {
+  if (text.empty() || text.find('\n') != std::string::npos) broken("not one line: " + text);
+  if (text.size() > 4096) broken("an endless error: " + text.substr(0, 200));
+}
+
 extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
   const std::string option = "--target=";  // libFuzzer leaves options with two dashes alone
   for (int i = 1; i < *argc; ++i)
@@ -38,10 +43,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {
     (*chosen)(std::string(reinterpret_cast<const char*>(data), size));
   } catch (const sailor::InputError& error) {
-    // What a person reads is one line.
-    const std::string text = error.what();
-    if (text.empty() || text.find('\n') != std::string::npos) sailor::fuzz::broken("not one line: " + text);
-    if (text.size() > 4096) sailor::fuzz::broken("an endless error: " + text.substr(0, 200));
+    sailor::fuzz::check_error_text(error.what());
   }
   return 0;
 }

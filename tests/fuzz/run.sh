@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# Fuzzes all file readers, and planning from files, for a given total time. See --help.
+# Fuzzes all readers of files and messages, and planning from files. See --help.
 set -euo pipefail
 
 usage() {
   cat <<'USAGE'
 usage: tests/fuzz/run.sh PROGRAM WORK_DIR [TARGET...]
 
-Runs PROGRAM (fuzz_planner or fuzz_data) on every target, or on those named, and exits with 1 when one of them crashed, hung or
+Runs PROGRAM (fuzz_planner, fuzz_data or fuzz_jobs) on every target, or on those named, and exits with 1 when one of them crashed, hung or
 ran out of memory. The input is then in WORK_DIR/found, and the command that reproduces it is printed. Corpora are
 kept in WORK_DIR/corpus, so that a later run continues from there.
 
-Environment: SAILOR_FUZZ_MINUTES  CPU minutes for all targets together (default 30)
+Environment: SAILOR_FUZZ_MINUTES  CPU minutes for each target (default 30); there are as many at once as the machine has cores
              SAILOR_FUZZ_SEED     seed of the mutations (default: a new one, which is printed)
 USAGE
 }
@@ -110,6 +110,19 @@ TEMPLATE
 {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": null, "tool_calls": [{"function": {"name": "f", "arguments": {"x": 1}}}]}], "tools": [{"name": "f"}]}
 TEMPLATE
       ;;
+    # Of fuzz_jobs, and in seeds/.
+    run_directory)
+      local run=$golden/fixtures/sailor-42
+      bundle plan.json "$run/plan.json" metrics.jsonl "$run/metrics.jsonl" events.jsonl "$run/events.jsonl" \
+        summary.json "$run/summary.json" > "$to/sailor-42"
+      ;;
+    job_secrets) printf '%40s\n%064d\nencrypted\n' x 0 | tr ' ' x > "$to/secrets" ;;
+    shard)
+      printf '{"name": "rank-0", "bytes": 8, "checksums": "10f06b2a38d3ba736668f3da0ba6f790", "pieces": [["0.a", "F32", 0, 2, 0]]}' > "$to/one"
+      ;;
+    handshake | data_connection) printf 'SAILOR\x01\n\0\0\0\0\x01\0\0\0\x05\0\x04\0%064d' 0 > "$to/hello" ;;
+    sealed_stream) for change in '\0' '\x01'; do printf "\x85\0\0\0$change%0300d" 0 > "$to/${change:1}"; done ;;
+    foreign_stream) printf '\x08\0\0\0%024d' 0 > "$to/frame" ;;
   esac
   if [[ -d $here/seeds/$target ]]; then add "$here/seeds/$target"/*; fi
 }
@@ -122,36 +135,40 @@ bundle() {  # NAME FILE...
   done
 }
 
-# Planning has most code behind it: it counts as four targets.
-share_of() { if [[ $1 == planning ]]; then echo 4; else echo 1; fi; }
-shares=0
-for target in "${targets[@]}"; do shares=$((shares + $(share_of "$target"))); done
-echo "seed $seed, $minutes CPU minutes for ${#targets[@]} targets"
-export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1:allocator_may_return_null=1}
-export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
-failed=0
-for target in "${targets[@]}"; do
-  corpus=$work/corpus/$target
+# Prints a line, and fails if the target did.
+fuzz() {  # TARGET
+  local target=$1 corpus=$work/corpus/$1 log=$work/$1.log code=0
   mkdir -p "$corpus"
   seeds "$target" "$work/seeds/$target"
-  seconds=$(awk -v m="$minutes" -v s="$(share_of "$target")" -v all=$shares 'BEGIN {printf "%d", 60 * m * s / all + 0.5}')
-  log=$work/$target.log
   # An input is given ten seconds and a gigabyte: a program of this kind answers within a second on a few MB.
-  code=0
-  "$program" "--target=$target" -seed="$seed" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=1024 \
-    -max_len=20000 -artifact_prefix="$work/found/$target-" -print_final_stats=1 \
+  "$program" "--target=$target" -seed="$seed" -max_total_time="$(awk -v m="$minutes" 'BEGIN {printf "%d", 60 * m + 0.5}')" -timeout=10 \
+    -rss_limit_mb=1024 -max_len=20000 -artifact_prefix="$work/found/$target-" -print_final_stats=1 \
     "$corpus" "$work/seeds/$target" > "$log" 2>&1 || code=$?
+  local runs rss cover
   runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
   rss=$(sed -n 's/^stat::peak_rss_mb: *//p' "$log")
   cover=$(grep -oE 'cov: [0-9]+' "$log" | tail -n 1 || true)
-  echo "$target: $seconds s, ${runs:-?} inputs, ${cover:-cov: ?} edges, ${rss:-?} MB: $( ((code == 0)) && echo ok || echo FAILED)"
-  if ((code != 0)); then
-    failed=1
-    grep -E '^BROKEN|ERROR: |SUMMARY|runtime error|terminate called|what\(\)|Test unit written' "$log" | sed 's/^/  /' | head -n 12
-    echo "  again: $program --target=$target $(ls -t "$work/found/$target-"* 2> /dev/null | head -n 1)"
+  echo "$target: ${runs:-?} inputs, ${cover:-cov: ?} edges, ${rss:-?} MB: $( ((code == 0)) && echo ok || echo FAILED)"
+  ((code != 0)) || return 0
+  grep -E '^BROKEN|ERROR: |SUMMARY|runtime error|terminate called|what\(\)|Test unit written' "$log" | sed 's/^/  /' | head -n 12
+  echo "  again: $program --target=$target $(ls -t "$work/found/$target-"* 2> /dev/null | head -n 1)"
+  return 1
+}
+
+echo "seed $seed, $minutes CPU minutes for each of ${#targets[@]} targets"
+export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1:allocator_may_return_null=1}
+export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
+failed=0 running=0
+for target in "${targets[@]}"; do
+  if ((running == $(nproc))); then
+    wait -n || failed=1
+    running=$((running - 1))
   fi
+  fuzz "$target" &
+  running=$((running + 1))
 done
+for (( ; running > 0; --running)); do wait -n || failed=1; done
 # What the targets really got; less than was asked for when the machine was busy.
 times > "$work/times"
 awk 'NR == 2 {for (i = 1; i <= 2; ++i) {split($i, t, /[ms]/); s += 60 * t[1] + t[2]}; printf "%.1f CPU minutes used\n", s / 60}' "$work/times"
-exit $failed
+exit "$failed"

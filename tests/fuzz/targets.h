@@ -13,5 +13,7 @@ const std::map<std::string, Target>& targets();  // by name
 
 // Ends the program: an invariant of the programs is violated.
 [[noreturn]] void broken(const std::string& what);
+// The same, unless a person can read this text of an error: one line that fits a screen.
+void check_error_text(const std::string& text);
 
 }  // namespace sailor::fuzz

@@ -4,12 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <tuple>
 
 #include "planner/spec/error.h"
 #include "planner/spec/lora_parameters.h"
 #include "planner/spec/model_family.h"
+#include "planner/spec/strict_json.h"
 #include "planner/spec/text.h"
 #include "trainer/checkpoint/block_checksums.h"
 #include "trainer/checkpoint/loss_scale_json.h"
@@ -43,7 +43,7 @@ Json encode(const ModelSpec& m) {
   return json;
 }
 
-ModelSpec decode_model(const Json& j) {
+ModelSpec decode_model(const StrictJson& j) {
   ModelSpec m;
   m.name = j.at("name");
   set_family(m, j.at("family"));
@@ -58,7 +58,8 @@ ModelSpec decode_model(const Json& j) {
   m.tied_embeddings = j.at("tied_embeddings");
   m.norm_epsilon = j.at("norm_epsilon");
   for (const ModelKey& key : all_model_keys()) {
-    if (j.contains(key.name)) key.from_json(j.at(key.name), m);  // a manifest may be older than the key
+    // A manifest may be older than the key.
+    if (j.contains(key.name)) key.from_json(Json(j.at(key.name)), m);
   }
   return m;
 }
@@ -71,7 +72,7 @@ Json encode(const LoraSpec& lora, const std::string& base) {
           {"base_digest", lora.base_digest}};
 }
 
-LoraSpec decode_lora(const Json& j) {
+LoraSpec decode_lora(const StrictJson& j) {
   LoraSpec lora{.r = j.at("r"), .alpha = j.at("alpha"), .target_modules = j.at("target_modules")};
   lora.base_digest = j.at("base_digest");
   if (lora.r < 1 || !(lora.alpha > 0)) throw std::runtime_error("its adapters have no rank or no alpha");
@@ -181,7 +182,7 @@ CheckpointManifest parse_manifest(const std::string& text, const std::string& pa
   CheckpointManifest manifest;
   std::string wrong;
   try {
-    const Json json = Json::parse(text);
+    const StrictJson json = StrictJson::parse(text);
     const int version = json.at(kVersionKey);
     if (version != kVersion)
       throw std::runtime_error(fmt::format("it has version {}, this program reads {}", version, kVersion));
@@ -201,11 +202,11 @@ CheckpointManifest parse_manifest(const std::string& text, const std::string& pa
     manifest.seed = json.at("seed");
     manifest.global_batch = json.at("global_batch");
     manifest.plan = json.at("plan");
-    for (const Json& tensor : json.at("tensors"))
+    for (const StrictJson& tensor : json.at("tensors"))
       manifest.tensors.push_back({tensor.at("name"), tensor.at("dtype"), tensor.at("shape")});
-    for (const Json& entry : json.at("files")) {
+    for (const StrictJson& entry : json.at("files")) {
       CheckpointFile file{entry.at("name"), entry.at("bytes"), entry.at("checksums"), {}};
-      for (const Json& piece : entry.at("pieces"))
+      for (const StrictJson& piece : entry.at("pieces"))
         file.pieces.push_back({piece.at(0), piece.at(1), piece.at(2), piece.at(3)});
       manifest.files.push_back(std::move(file));
     }

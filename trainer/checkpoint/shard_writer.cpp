@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
+#include "planner/spec/strict_json.h"
 #include "planner/spec/text.h"
 #include "trainer/checkpoint/block_checksums.h"
 #include "trainer/checkpoint/safetensors.h"
@@ -41,10 +40,10 @@ WrittenShard write_shard(const std::string& directory, const std::string& name,
 }
 
 std::string to_text(const WrittenShard& shard) {
-  nlohmann::json json = {{"name", shard.file.name},
-                         {"bytes", shard.file.bytes},
-                         {"checksums", shard.file.checksums},
-                         {"pieces", nlohmann::json::array()}};
+  StrictJson json = {{"name", shard.file.name},
+                     {"bytes", shard.file.bytes},
+                     {"checksums", shard.file.checksums},
+                     {"pieces", StrictJson::array()}};
   for (std::size_t i = 0; i < shard.contents.size(); ++i) {
     const ShardPiece& piece = shard.contents[i];
     json["pieces"].push_back(
@@ -54,19 +53,19 @@ std::string to_text(const WrittenShard& shard) {
 }
 
 WrittenShard parse_shard(const std::string& text) try {
-  const nlohmann::json json = nlohmann::json::parse(text);
+  const StrictJson json = StrictJson::parse(text);
   WrittenShard shard;
   shard.file.name = json.at("name");
   shard.file.bytes = json.at("bytes");
   shard.file.checksums = json.at("checksums");
-  for (const nlohmann::json& entry : json.at("pieces")) {
+  for (const StrictJson& entry : json.at("pieces")) {
     ShardPiece piece{entry.at(0), entry.at(1), entry.at(2), entry.at(3)};
     shard.file.pieces.push_back({shard.contents.size(), piece.first, piece.count, entry.at(4)});
     shard.contents.push_back(std::move(piece));
   }
   return shard;
-} catch (const nlohmann::json::exception& error) {
-  throw std::runtime_error(fmt::format("the message of a written shard: {}", one_line(error.what())));
+} catch (const std::exception& error) {
+  throw std::runtime_error(fmt::format("the message of a written shard: {:.300}", one_line(error.what())));
 }
 
 }  // namespace sailor

@@ -154,8 +154,8 @@ bool Listener::State::advance(Stranger& stranger) {
   }
   const std::lock_guard lock(mutex_);
   if (!retired_.count(hello->who.scope))
-    ready_.try_emplace(hello->who, std::move(stranger.fd),
-                       derive_keys(secret_, stranger.nonce, hello->connector));
+    ready_.try_emplace(
+        hello->who, Accepted{std::move(stranger.fd), derive_keys(secret_, stranger.nonce, hello->connector)});
   arrived_.notify_all();
   return false;
 }

@@ -4,16 +4,16 @@
 
 #include <cmath>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "planner/plan/plan_json.h"
+#include "planner/spec/strict_json.h"
 #include "planner/spec/text.h"
 
 namespace sailor {
 namespace {
 
-using Json = nlohmann::json;
+using Json = StrictJson;
 
 template <class T>
 void put_optional(Json& json, const char* key, const std::optional<T>& value) {
@@ -335,7 +335,7 @@ ControlMessage parse_control_message(const std::string& json) {
     return decode(Json::parse(json));
   } catch (const std::exception& e) {
     throw std::runtime_error(
-        fmt::format("control message: {} in: {:.200}", one_line(e.what()), one_line(json)));
+        fmt::format("control message: {:.300} in: {:.200}", one_line(e.what()), one_line(json)));
   }
 }
 

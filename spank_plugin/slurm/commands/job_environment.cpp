@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "planner/spec/quantity.h"
+#include "planner/spec/text.h"
 
 extern "C" char** environ;
 
@@ -162,6 +163,7 @@ std::optional<int64_t> job_end_in_environment() {
 }
 
 std::vector<int> parse_cpus_per_node(const std::string& text) {
+  constexpr long kMost = 1'000'000;
   std::vector<int> result;
   std::istringstream parts(text);
   for (std::string part; std::getline(parts, part, ',');) {
@@ -169,8 +171,8 @@ std::vector<int> parse_cpus_per_node(const std::string& text) {
     const long cpus = std::strtol(part.c_str(), &end, 10);
     long times = 1;
     if (*end == '(' && end[1] == 'x') times = std::strtol(end + 2, &end, 10);
-    if (cpus < 1 || times < 1 || times > 1000000)
-      throw std::runtime_error(fmt::format("cannot read processors per node: \"{}\"", text));
+    if (cpus < 1 || cpus > kMost || times < 1 || times > kMost)
+      throw std::runtime_error(fmt::format("cannot read processors per node: {}", in_quotes(text)));
     result.insert(result.end(), static_cast<size_t>(times), static_cast<int>(cpus));
   }
   return result;

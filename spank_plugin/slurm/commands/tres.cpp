@@ -42,6 +42,7 @@ int64_t memory_mb_in(const std::string& of_job) {
     if (!entry.starts_with("mem=")) continue;
     char* unit = nullptr;
     const double number = std::strtod(entry.c_str() + 4, &unit);
+    if (!(number >= 0 && number < 1e12)) return 0;
     switch (*unit) {
       case 'K':
         return static_cast<int64_t>(number / 1024);

@@ -17,6 +17,7 @@ namespace {
 
 using testing::Contains;
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::IsSupersetOf;
 using testing::Not;
 using testing::Pair;
@@ -295,6 +296,12 @@ TEST_F(JobEnvironment, ProcessorsPerNodeAreUnrolled) {
   EXPECT_THAT(parse_cpus_per_node(""), ElementsAre());
   EXPECT_THROW(parse_cpus_per_node("x"), std::runtime_error);
   EXPECT_THROW(parse_cpus_per_node("4(x0)"), std::runtime_error);
+  try {
+    parse_cpus_per_node("two\nlines");
+    ADD_FAILURE() << "accepted";
+  } catch (const std::runtime_error& error) {
+    EXPECT_THAT(error.what(), Not(HasSubstr("\n")));
+  }
 }
 
 TEST_F(JobEnvironment, WhatAHelpersStepIsStartedFromKnowsNoOtherJob) {

@@ -142,6 +142,7 @@ TEST(SubmitOptions, DeadlinesAreTimesAfterNow) {
   EXPECT_EQ(parse_deadline("2023-11-16", noon), noon + 12 * 3600);
   EXPECT_EQ(parse_deadline("2023-11-15T12:00:05", noon), noon + 5);
   EXPECT_EQ(parse_deadline("now+12h", noon), noon + 12 * 3600);
+  EXPECT_THROW(parse_deadline("now+9e15h", noon), InputError);
 }
 
 TEST(SubmitOptions, TheEnvironmentFillsOnlyWhatTheCommandLineLeftOpen) {

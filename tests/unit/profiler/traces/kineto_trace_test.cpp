@@ -64,6 +64,12 @@ TEST_F(KinetoTraceTest, IsReadPlainAndCompressed) {
   }
 }
 
+TEST_F(KinetoTraceTest, AnIdThatIsNoneIsUnknown) {
+  write(R"({"traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "a", "tid": 1, "ts": 1, "dur": 2,
+            "args": {"External id": 1e308}}]})");
+  EXPECT_EQ(read_kineto_trace(path_).operators.at(0).id, -1);
+}
+
 TEST_F(KinetoTraceTest, WhatIsNoTraceIsRefused) {
   TraceText trace;
   add_pass(trace, 1000, 50);
