@@ -37,12 +37,12 @@
 namespace sailor::fuzz {
 namespace {
 
-// For functions that may throw any std::runtime_error.
-template <class Function>
+// For functions that may throw any std::runtime_error, or only another error of that kind.
+template <class Error = std::runtime_error, class Function>
 void may_fail(Function function) {
   try {
     function();
-  } catch (const std::runtime_error& error) {
+  } catch (const Error& error) {
     check_error_text(error.what());
   }
 }
@@ -122,6 +122,24 @@ void data_connection(const std::string& input) {
   if (!listener.state().take(who, deadline, never).fd.valid()) broken("the connection is not there");
 }
 
+// What a receiver with this key makes of a stream that arrives in pieces of up to `most` bytes.
+std::string received(const StreamKey& key, const std::string& stream, std::size_t most) {
+  SealedReceiver receiver(key);
+  std::string got, taken(64, '\0');
+  for (std::size_t sent = 0;;) {
+    const std::optional<std::size_t> bytes = receiver.take(taken.data(), taken.size());
+    if (!bytes) return got;
+    got.append(taken, 0, *bytes);
+    if (*bytes > 0) continue;
+    if (sent == stream.size()) return got;
+    const std::span<char> room = receiver.room();
+    const std::size_t next = std::min({room.size(), stream.size() - sent, most});
+    std::memcpy(room.data(), stream.data() + sent, next);
+    receiver.received(next);
+    sent += next;
+  }
+}
+
 // The first bytes say where the stream is changed and how; the rest is what is sent. With a change, only
 // whole frames before it arrive.
 void sealed_stream(const std::string& input) {
@@ -143,23 +161,7 @@ void sealed_stream(const std::string& input) {
   at %= stream.size();
   stream[at] ^= change;
 
-  SealedReceiver receiver(key);
-  std::string got, taken(64, '\0');
-  for (std::size_t sent = 0; sent < stream.size();) {
-    const std::optional<std::size_t> bytes = receiver.take(taken.data(), taken.size());
-    if (!bytes) break;
-    got.append(taken, 0, *bytes);
-    if (*bytes > 0) continue;
-    const std::span<char> room = receiver.room();
-    const std::size_t next = std::min({room.size(), stream.size() - sent, std::size_t{1} + at % 777});
-    std::memcpy(room.data(), stream.data() + sent, next);
-    receiver.received(next);
-    sent += next;
-  }
-  for (std::optional<std::size_t> bytes = 1; change == 0 && bytes && *bytes > 0;) {
-    bytes = receiver.take(taken.data(), taken.size());
-    got.append(taken, 0, bytes.value_or(0));
-  }
+  const std::string got = received(key, stream, 1 + at % 777);
   if (payload.compare(0, got.size(), got) != 0) broken("other bytes than were sent");
   if (change == 0 ? got != payload : got.size() > at / kFrame * kPayload)
     broken("a changed frame arrived, or one that was not changed did not");
@@ -167,18 +169,7 @@ void sealed_stream(const std::string& input) {
 
 // The stream itself, from somebody without the key.
 void foreign_stream(const std::string& input) {
-  SealedReceiver receiver(StreamKey{9});
-  char taken[64];
-  for (std::size_t sent = 0; sent < input.size();) {
-    const std::optional<std::size_t> bytes = receiver.take(taken, sizeof taken);
-    if (!bytes) return;
-    if (*bytes > 0) broken("a frame of somebody without the key was accepted");
-    const std::span<char> room = receiver.room();
-    const std::size_t next = std::min(room.size(), input.size() - sent);
-    std::memcpy(room.data(), input.data() + sent, next);
-    receiver.received(next);
-    sent += next;
-  }
+  if (!received({9}, input, input.size()).empty()) broken("a frame of somebody without the key was accepted");
 }
 
 void checkpoint_manifest(const std::string& input) {
@@ -260,20 +251,13 @@ void submission(const std::string& input) {
   for (const auto& [name, value] : values) {
     if (name != "script" && name != "limits") options[name] = value.substr(0, value.find('\n'));
   }
-  const auto use = [](auto function) {
-    try {
-      function();
-    } catch (const InputError& error) {
-      check_error_text(error.what());
-    }
-  };
-  use([&] { parse_submit_options(options); });
+  may_fail<InputError>([&] { parse_submit_options(options); });
   for (const auto& option : options) {
-    use([&] { parse_deadline(option.second, 1'700'000'000); });
-    use([&] { parse_max_nodes(option.second); });
+    may_fail<InputError>([&] { parse_deadline(option.second, 1'700'000'000); });
+    may_fail<InputError>([&] { parse_max_nodes(option.second); });
   }
   if (const auto limits = values.find("limits"); limits != values.end())
-    use([&] { parse_limits(limits->second, JobSpec()); });
+    may_fail<InputError>([&] { parse_limits(limits->second, JobSpec()); });
   if (const auto script = values.find("script"); script != values.end()) {
     is_job_spec(script->second);
     refuse_components(script->second, "script");

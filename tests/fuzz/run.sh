@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fuzzes all readers of files and messages, and planning from files. See --help.
+# Fuzzes readers of files, messages and connections, and planning from files. See --help.
 set -euo pipefail
 
 usage() {

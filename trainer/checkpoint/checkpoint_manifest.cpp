@@ -87,9 +87,9 @@ Precision decode_precision(const std::string& text) {
 
 // Size and checksums of a file, its pieces inside of it.
 std::string wrong_with(const CheckpointFile& file, const std::vector<CheckpointTensor>& tensors) {
+  if (file.name.empty() || file.name.find('/') != std::string::npos) return "a file without a proper name";
   if (file.bytes < 0 || file.bytes > kMostStoredBytes) return file.name + " has an impossible size";
   const int64_t blocks = (file.bytes + kChecksumBlockBytes - 1) / kChecksumBlockBytes;
-  if (file.name.empty() || file.name.find('/') != std::string::npos) return "a file without a proper name";
   if (static_cast<int64_t>(file.checksums.size()) != blocks * kChecksumDigits)
     return fmt::format("{} has not a checksum for every block", file.name);
   for (const CheckpointPiece& piece : file.pieces) {

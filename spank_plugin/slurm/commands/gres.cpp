@@ -12,7 +12,8 @@ constexpr int kMaxIndex = 4096;
 std::optional<int> parse_count(const std::string& text) {
   int value = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < 0) return std::nullopt;
+  if (error != std::errc() || end != text.data() + text.size() || value < 0 || value > kMostGres)
+    return std::nullopt;
   return value;
 }
 

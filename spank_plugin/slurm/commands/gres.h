@@ -16,7 +16,10 @@ struct Gres {
   std::vector<int> indices;  // of (IDX:...), ascending; empty if absent or N/A
 };
 
-// Unknown entries are skipped. An empty string gives an empty list.
+// More of one kind than a node or job has, so that sums over entries fit.
+constexpr int kMostGres = 1'000'000;
+
+// Unknown entries, and those of more than kMostGres, are skipped. An empty string gives an empty list.
 std::vector<Gres> parse_gres(const std::string& text);
 
 // `0-2,5` -> 0 1 2 5. Anything else is skipped.

@@ -30,7 +30,7 @@ std::map<std::string, int> gpus_of_request(const std::string& per_node, const st
     const std::string name = without_prefix(entry.substr(0, sign));
     if (sign == std::string::npos || (name != "gpu" && !name.starts_with("gpu:"))) continue;
     const int count = std::atoi(entry.c_str() + sign + 1);
-    if (count > 0) gpus[name] = (count + nodes - 1) / nodes;
+    if (count > 0 && count <= kMostGres) gpus[name] = (count + nodes - 1) / nodes;
   }
   // The sum over all types, beside them.
   if (gpus.size() > 1) gpus.erase("gpu");

@@ -193,6 +193,10 @@ TEST(AssociationUse, IsReadFromScontrol) {
   EXPECT_EQ(uses.at(3).tres.at("gres/gpu:a100"), 2);
   EXPECT_EQ(uses.at(3).minutes.at("gres/gpu"), 20);
   EXPECT_THAT(parse_association_use("no such thing\n"), IsEmpty());
+  const auto large = parse_association_use(
+      "ClusterName=c ID=1 GrpTRESMins=cpu=N(9223372036854775807) "
+      "GrpTRESRunMins=cpu=N(9223372036854775807)\n");
+  EXPECT_GT(large.at(1).minutes.at("cpu"), 0);
 }
 
 }  // namespace

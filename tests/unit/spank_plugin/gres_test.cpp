@@ -37,6 +37,7 @@ TEST(Gres, WhatIsNotUnderstoodIsLeftOut) {
   EXPECT_THAT(parse_gres(""), IsEmpty());
   EXPECT_THAT(parse_gres("(null)"), IsEmpty());
   EXPECT_THAT(parse_gres("gpu:x:-1"), IsEmpty());
+  EXPECT_THAT(parse_gres("gpu:x:2147483647"), IsEmpty());
   EXPECT_THAT(parse_gres("gpu:x:many,:3,gpu"), IsEmpty());
   EXPECT_THAT(parse_gres("gpu:x:1(IDX:0"), testing::SizeIs(1));
 }

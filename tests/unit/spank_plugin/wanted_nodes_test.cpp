@@ -171,6 +171,8 @@ TEST(Tres, GpusOfARequestPerNode) {
   EXPECT_EQ(gpus_of_request("", "cpu=8,mem=2G,node=2,gres/gpu=5", 2), (Gpus{{"gpu", 3}}));
   EXPECT_EQ(gpus_of_request("", "gres/gpu=4,gres/gpu:big=4", 1), (Gpus{{"gpu:big", 4}}));
   EXPECT_EQ(gpus_of_request("gres/license:3", "cpu=8,gres/gpumem=3", 2), Gpus{});
+  EXPECT_EQ(gpus_of_request("gpu:2147483647,gpu:1", "gres/gpu=2147483647", 2), (Gpus{{"gpu", 1}}));
+  EXPECT_EQ(gpus_of_request("", "gres/gpu=2147483647", 2), Gpus{});
 }
 
 TEST(Tres, Memory) {
@@ -178,6 +180,7 @@ TEST(Tres, Memory) {
   EXPECT_EQ(memory_mb_in("mem=1500M"), 1500);
   EXPECT_EQ(memory_mb_in("cpu=8,mem=0.5T"), 524288);
   EXPECT_EQ(memory_mb_in("cpu=8"), 0);
+  EXPECT_EQ(memory_mb_in("mem=1e300G"), 0);
 }
 
 }  // namespace

@@ -60,6 +60,19 @@ TEST(RunHistory, LeavesOutWhatIsNotThereOrTorn) {
   EXPECT_FALSE(read_run_history(directory).summary);
 }
 
+TEST(RunHistory, NumbersBeyondTheirTypesAreUnknown) {
+  const std::string directory = copied("large-numbers");
+  std::ofstream(directory + "/metrics.jsonl") << "{\"step\":1e300}\n";
+  std::ofstream(directory + "/events.jsonl")
+      << R"({"time":1,"event":"running","generation":1e18,"steps_done":1e300,"steps_lost":-1e300,"resume_s":1})"
+      << "\n";
+  const RunHistory history = read_run_history(directory);
+  EXPECT_EQ(history.steps.at(0).step, 0);
+  EXPECT_EQ(history.changes.at(0).generation, 0);
+  EXPECT_EQ(history.changes.at(0).steps_done, 0);
+  EXPECT_EQ(history.changes.at(0).steps_lost, 0);
+}
+
 TEST(FindRun, ByDirectoryByJobAndWhereItWasSubmitted) {
   const std::string directory = copied("find-run");
   EXPECT_EQ(find_run(directory, "", "sailor report"), directory);

@@ -93,6 +93,17 @@ TEST(ControlMessage, EveryKindSurvivesTheWire) {
   EXPECT_EQ(failure.lost_peer, 4);
 }
 
+TEST(ControlMessage, ANumberThatItsTypeDoesNotHoldIsRefused) {
+  for (const char* generation : {"1e300", "3000000000", "1.5", "-3000000000"}) {
+    const std::string text =
+        R"({"type": "lease", "seconds": 1, "generation": )" + std::string(generation) + "}";
+    EXPECT_THROW(parse_control_message(text), std::runtime_error) << generation;
+  }
+  EXPECT_EQ(std::get<Lease>(parse_control_message(R"({"type": "lease", "generation": 3, "seconds": 1})"))
+                .generation,
+            3);
+}
+
 TEST(ControlMessage, OrdersForOtherProgramsSurviveTheWire) {
   const auto start = std::get<StartPrograms>(
       parse_control_message(to_json(StartPrograms{"n1", 2, {"python", "a b.py"}, {{"MASTER_PORT", "17"}}})));
