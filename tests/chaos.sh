@@ -203,9 +203,12 @@ if [ "$faults" = 0 ]; then
 fi
 pause=$((faults > 0 ? minutes * 60 / faults : 0))
 for ((i = 1; i <= faults; i++)); do
-  # At a random time of its share of the minutes, whatever the job is doing then.
-  for ((s = RANDOM % (pause > 1 ? pause : 2); s > 0; s--)); do sleep 1; revive_due; done
-  sleep "0.$((RANDOM % 1000))"
+  # At a random time of what is left of its share of the minutes, whatever the job is doing then.
+  part=$RANDOM
+  for s in $(awk "BEGIN { s = ($i * $pause - ($(now) - $begun)) * $part / 32768; for (; s > 1; --s) print 1; print (s > 0 ? s : 0) }"); do
+    sleep "$s"
+    revive_due
+  done
   do_fault
   row="$(difference "$begun" "$at"),$fault,$target"
   if [ $fault != waiting_job ] && lost=$(event_after lost "$at" 15) && resumed=$(event_after resumed "$(field "$lost" time)" 30); then
