@@ -21,7 +21,7 @@ bool is_sharded(const CompactPlan& plan, const StageKinds& kinds) {
 bool same_memory(const CompactPlan& plan, int a, int b) {
   const auto same = [](const CompactStage& x, const CompactStage& y) {
     return x.kind == y.kind && x.first_layer == y.first_layer && x.end_layer == y.end_layer &&
-           x.recompute == y.recompute && x.weight_delay == y.weight_delay;
+           x.recompute == y.recompute && x.weight_delay == y.weight_delay && x.offload == y.offload;
   };
   const auto of_a = plan.of(a), of_b = plan.of(b);
   return plan.microbatches[static_cast<size_t>(a)] == plan.microbatches[static_cast<size_t>(b)] &&
@@ -168,11 +168,12 @@ int64_t IterationModel::missing_bytes(const StageMemoryInput& stage) {
     in_range = in_range && value < uint64_t{1} << bits;
     key = key << bits | value;
   }
-  // No bits are left for these.
+  // No bits are left for these. The keys of two stages may differ by as little, so that they are mixed first.
   if (const int rest = 2 * (stage.weight_delay + 1) + (stage.offload != Offload::none ? 1 : 0); rest > 0) {
     steps_ += 10;
-    key = (key ^ static_cast<uint64_t>(rest)) * 0xbf58476d1ce4e5b9;
-    key ^= key >> 31 | 1;
+    key = (key ^ key >> 31) * 0xbf58476d1ce4e5b9;
+    key = ((key ^ key >> 29) + static_cast<uint64_t>(rest)) * 0x94d049bb133111eb;
+    key ^= key >> 31;
   }
   if (in_range) {
     const auto [known, is_new] = missing_of_stage_.at(key);

@@ -364,6 +364,7 @@ class NativeSearch {
       Candidate candidate{plan_of(space_, compact), {}, only_shown};
       if (!structures.insert(structure_of(candidate.plan)).second) continue;
       candidate.prediction = simulate(context_, candidate.plan, CostModel::native);
+      if (!candidate.prediction.fits) continue;
       result_.candidates.push_back(std::move(candidate));
     }
     keep_best(result_.candidates, better_by(scorer_.goal()), options_.top_k);

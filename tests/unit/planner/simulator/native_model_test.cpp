@@ -101,6 +101,45 @@ TEST(NativeModel, FewMicrobatchesHoldFewActivations) {
   EXPECT_EQ(p.stages.at(0).memory.activations_bytes, 2 * 2 * 4'000'000);
 }
 
+TEST(NativeModel, APipelineThatDoesNotOffloadNeedsTheMemoryForIt) {
+  Instance in = two_types();
+  in.catalog.gpu_types.at("fast").node.host_bytes_per_s = 1e9;
+  Plan plan = test::make_plan(in, 1, {{{0, 6, "fast", 1}}, {{0, 6, "fast", 1}}});
+  plan.pipelines[0].stages[0].offload = Offload::optimizer;
+  const Prediction enough = simulate(in.context(), plan);
+  in.catalog.gpu_types.at("fast").memory_bytes =
+      (enough.stages.at(0).memory.total() + enough.stages.at(1).memory.total()) / 2;
+  EXPECT_FALSE(simulate(in.context(), plan).fits);
+  const PlanningContext context = in.context();
+  native::StageKinds kinds(context);
+  bool fits = true;
+  native::IterationModel(kinds).iteration_if_fits(native::compact(plan, kinds), 1e9, fits);
+  EXPECT_FALSE(fits);
+  plan.pipelines[1].stages[0].offload = Offload::optimizer;
+  native::IterationModel(kinds).iteration_if_fits(native::compact(plan, kinds), 1e9, fits);
+  EXPECT_TRUE(fits);
+}
+
+// A search asks for the memory of millions of stages, of which it remembers the latest.
+TEST(NativeModel, TheMemoryOfUnlikeStagesIsNotMixedUp) {
+  const Instance in = two_types();
+  const PlanningContext context = in.context();
+  native::StageKinds kinds(context);
+  native::StageMemoryInput stage;
+  stage.kind = kinds.number("fast", "z1", {});
+  stage.end_layer = 3;
+  stage.several_microbatches = true;
+  stage.zero = Zero::optimizer;
+  native::IterationModel remembering(kinds);
+  for (const int in_flight : {16, 15})
+    for (stage.replicas = 1; stage.replicas < 64; ++stage.replicas)
+      for (stage.weight_delay = kWholeBackward; stage.weight_delay < in_flight; ++stage.weight_delay) {
+        stage.in_flight = in_flight;
+        ASSERT_EQ(remembering.missing_bytes(stage), native::IterationModel(kinds).missing_bytes(stage))
+            << stage.replicas << " replicas, delay " << stage.weight_delay;
+      }
+}
+
 TEST(NativeModel, PartsAddUpToTheIteration) {
   const Instance in = two_types();
   const Prediction p = simulate(
