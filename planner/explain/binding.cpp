@@ -31,11 +31,12 @@ std::string constraint_of(const WhatIf& what, const Candidate& chosen) {
 // would make. 0 where they share evenly as it is.
 double gain_of_even_batch(const PlanningContext& context, CostModel model, const Candidate& chosen,
                           int64_t& batch) {
+  if (has_unlike_microbatches(chosen.plan)) return 0;
   const auto pipelines = static_cast<int64_t>(chosen.plan.pipelines.size());
   // Interleaved, microbatches go in rounds of as many as a pipeline has groups of GPUs.
   const size_t groups = chosen.plan.pipelines[0].stages.size() / static_cast<size_t>(chosen.plan.interleave);
   const int64_t round = chosen.plan.interleave > 1 ? static_cast<int64_t>(groups) : 1;
-  const int64_t unit = pipelines * chosen.plan.microbatch * round;
+  const int64_t unit = pipelines * microbatch_of(chosen.plan, chosen.plan.pipelines[0]) * round;
   batch = chosen.plan.global_batch / unit * unit;
   if (batch == 0 || batch == chosen.plan.global_batch) return 0;
   for (const PlanPipeline& pipeline : chosen.plan.pipelines)  // shares by speed are another matter

@@ -16,6 +16,8 @@ const char* to_string(PlanFeature feature) {
       return "unlike-cuts";
     case PlanFeature::unlike_shares:
       return "unlike-shares";
+    case PlanFeature::unlike_microbatches:
+      return "unlike-microbatches";
     case PlanFeature::recompute:
       return "recompute";
     case PlanFeature::zero1:
@@ -76,6 +78,7 @@ PlanFeatures parse_plan_features(const std::string& text) {
 PlanFeatures all_plan_features() {
   return {PlanFeature::unlike_cuts,
           PlanFeature::unlike_shares,
+          PlanFeature::unlike_microbatches,
           PlanFeature::recompute,
           PlanFeature::zero1,
           PlanFeature::zero2,

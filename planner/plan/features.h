@@ -2,6 +2,7 @@
 //
 //     unlike-cuts     pipelines cut the layers differently
 //     unlike-shares   pipelines take numbers of microbatches that differ by more than one
+//     unlike-microbatches  pipelines have microbatches of different sizes
 //     recompute       a stage computes activations again in the backward instead of keeping them: light, mlp
 //                     or full, or some of its blocks more than the others (spec/recompute.h)
 //     zero1           the replicas of a stage share its optimizer states
@@ -13,8 +14,7 @@
 //     sequence-parallel  stages with tensor parallelism split the tokens outside of it (sequence parallelism)
 //     context-parallel   GPUs with the same weights split the tokens of a microbatch; with sequence-parallel
 //     offload         a stage keeps its optimizer states in the memory of its node (spec/offload.h); the
-//     planner
-//                     offers it with recompute
+//                     planner offers it with recompute
 // and what the planner never offers, but plans that others have run may have
 //     selective       a stage computes the inside of attention again, and keeps the rest
 // Pure and thread-safe.
@@ -32,6 +32,7 @@ namespace sailor {
 enum class PlanFeature {
   unlike_cuts,
   unlike_shares,
+  unlike_microbatches,
   recompute,
   zero1,
   zero2,

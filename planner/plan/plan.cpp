@@ -1,6 +1,7 @@
 #include "planner/plan/plan.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <stdexcept>
@@ -54,6 +55,19 @@ bool has_replicas(const Plan& plan) {
   return plan.pipelines.size() > 1 || has_context_parallelism(plan);
 }
 
+std::set<int> microbatch_sizes(const Plan& plan) {
+  std::set<int> sizes;
+  for (const PlanPipeline& pipeline : plan.pipelines) sizes.insert(microbatch_of(plan, pipeline));
+  return sizes;
+}
+
+int64_t sequences_of_microbatches(const Plan& plan) {
+  int64_t sequences = 0;
+  for (const PlanPipeline& pipeline : plan.pipelines)
+    sequences += int64_t{pipeline.microbatches} * microbatch_of(plan, pipeline);
+  return sequences;
+}
+
 int num_ranks(const Plan& plan) {
   int ranks = 0;
   for (const PlanPipeline& pipeline : plan.pipelines) {
@@ -78,6 +92,39 @@ std::vector<int> share_microbatches(int64_t total, int pipelines) {
   std::vector<int> shares(static_cast<size_t>(pipelines), static_cast<int>(total / pipelines));
   std::fill_n(shares.begin(), total % pipelines, static_cast<int>(total / pipelines + 1));
   return shares;
+}
+
+void share_batch(Plan& plan) {
+  const auto count = static_cast<int>(plan.pipelines.size());
+  if (!has_unlike_microbatches(plan)) {
+    const std::vector<int> shares = share_microbatches(
+        num_microbatches(plan.global_batch, microbatch_of(plan, plan.pipelines.at(0))), count);
+    for (size_t p = 0; p < shares.size(); ++p) plan.pipelines[p].microbatches = shares[p];
+    return;
+  }
+  const auto all = static_cast<double>(sequences_of_microbatches(plan));
+  std::vector<double> owed;  // sequences
+  int64_t left = plan.global_batch;
+  for (PlanPipeline& pipeline : plan.pipelines) {
+    const int size = microbatch_of(plan, pipeline);
+    const double share = static_cast<double>(plan.global_batch) * pipeline.microbatches * size / all;
+    pipeline.microbatches = std::max(1, static_cast<int>(share / size));
+    left -= int64_t{pipeline.microbatches} * size;
+    owed.push_back(share - static_cast<double>(pipeline.microbatches) * size);
+  }
+  while (left > 0) {
+    size_t next = plan.pipelines.size() - 1;  // the last microbatch may be smaller
+    bool fits = false;
+    for (size_t p = 0; p < plan.pipelines.size(); ++p) {
+      if (microbatch_of(plan, plan.pipelines[p]) > left || (fits && owed[p] <= owed[next])) continue;
+      next = p;
+      fits = true;
+    }
+    const int size = microbatch_of(plan, plan.pipelines[next]);
+    ++plan.pipelines[next].microbatches;
+    left -= size;
+    owed[next] -= size;
+  }
 }
 
 JobSpec job_under(const Plan& plan, JobSpec job) {
@@ -110,8 +157,8 @@ std::string summary(const Plan& plan) {
   }
   const std::string features = feature_text(plan);
   return fmt::format("{} pipeline{}: {}, {} microbatches of {}{}{}", plan.pipelines.size(),
-                     plan.pipelines.size() == 1 ? "" : "s", text, microbatches, plan.microbatch,
-                     features.empty() ? "" : ", ", features);
+                     plan.pipelines.size() == 1 ? "" : "s", text, microbatches,
+                     fmt::join(microbatch_sizes(plan), " or "), features.empty() ? "" : ", ", features);
 }
 
 }  // namespace sailor

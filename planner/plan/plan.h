@@ -44,6 +44,8 @@ struct PlanPipeline {
   // In the order of layers. With interleave v there are v entries per group of GPUs: with P groups, entry k
   // is chunk k / P on the GPUs of entry k mod P.
   std::vector<PlanStage> stages;
+  // Sequences of each of its microbatches, where that is not what Plan::microbatch says.
+  std::optional<int> microbatch{};
 };
 
 // The planner's prediction, kept with the plan for comparison with measured values.
@@ -60,7 +62,9 @@ struct PlanPrediction {
 struct Plan {
   std::string model;
   int64_t global_batch = 0;
-  int microbatch = 0;  // sequences; the very last microbatch of the last pipeline may be smaller
+  // Sequences of the microbatches of every pipeline that has no other size; the very last microbatch of the
+  // last pipeline may be smaller.
+  int microbatch = 0;
   std::vector<PlanPipeline> pipelines;
   Zero zero = Zero::none;
   int interleave = 1;
@@ -71,6 +75,17 @@ struct Plan {
   std::optional<PlanPrediction> prediction;
 };
 
+// Sequences of a pipeline's microbatches.
+inline int microbatch_of(const Plan& plan, const PlanPipeline& pipeline) {
+  return pipeline.microbatch.value_or(plan.microbatch);
+}
+// The different sizes that there are, ascending.
+std::set<int> microbatch_sizes(const Plan& plan);
+inline bool has_unlike_microbatches(const Plan& plan) {
+  return microbatch_sizes(plan).size() > 1;
+}
+// Sequences of all microbatches: the global batch, and what the very last microbatch lacks.
+int64_t sequences_of_microbatches(const Plan& plan);
 // Groups of GPUs of a pipeline: one per stage, or per `interleave` stages.
 int num_groups(const Plan& plan, const PlanPipeline& pipeline);
 std::set<std::string> gpu_types_of(const Plan& plan);
@@ -96,6 +111,10 @@ inline Precision precision_of(const Plan& plan, const JobSpec& job) {
 }
 // The job with the choices that it leaves to the plan.
 JobSpec job_under(const Plan& plan, JobSpec job);
+// Divides the global batch among the pipelines anew: evenly, or, where their microbatches have unlike sizes,
+// in the proportions of now. Every pipeline keeps at least one microbatch, so that what results may have too
+// many of them (validate.h).
+void share_batch(Plan& plan);
 // One line for the user: `2 pipelines: 2xA tp2 | 1xB tp1, 8 microbatches of 4`.
 std::string summary(const Plan& plan);
 

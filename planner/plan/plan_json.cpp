@@ -11,7 +11,8 @@
 namespace sailor {
 namespace {
 
-constexpr int kMostGpus = 4096;  // of a replica, and of a node
+constexpr int kMostGpus = 4096;            // of a replica, and of a node
+constexpr int kMostSequences = 1'000'000;  // of a microbatch
 
 // A level for all blocks, or {LEVEL: number of the first blocks, "rest": level of the others}.
 StageRecompute read_stage_recompute(const Field& field) {
@@ -66,8 +67,9 @@ PlanStage read_stage(const Field& field) {
 }
 
 PlanPipeline read_pipeline(const Field& field) {
-  MapField map(field, {"microbatches", "stages"});
+  MapField map(field, {"microbatches", "microbatch", "stages"});
   PlanPipeline pipeline;
+  if (auto size = map.optional("microbatch")) pipeline.microbatch = size->integer<int>(1, kMostSequences);
   pipeline.microbatches = map.required("microbatches").integer<int>(1, 1'000'000'000);
   Field stages = map.required("stages");
   for (const Field& stage : stages.items()) {
@@ -141,10 +143,14 @@ Plan read_plan(const Field& field) {
   Plan plan;
   plan.model = map.required("model").text();
   plan.global_batch = map.required("global_batch").integer<int64_t>(1, 1'000'000'000'000);
-  plan.microbatch = map.required("microbatch").integer<int>(1, 1'000'000'000);
+  plan.microbatch = map.required("microbatch").integer<int>(1, kMostSequences);
   Field pipelines = map.required("pipelines");
   for (const Field& pipeline : pipelines.items()) plan.pipelines.push_back(read_pipeline(pipeline));
   if (plan.pipelines.empty()) pipelines.fail("a plan needs at least one pipeline");
+  // A size that all have is the plan's.
+  if (const std::set<int> sizes = microbatch_sizes(plan); sizes.size() == 1) plan.microbatch = *sizes.begin();
+  for (PlanPipeline& pipeline : plan.pipelines)
+    if (pipeline.microbatch == plan.microbatch) pipeline.microbatch.reset();
   plan.zero = read_sharding(map);
   if (auto interleave = map.optional("interleave")) plan.interleave = interleave->integer<int>(1, 1024);
   if (auto split = map.optional("sequence_parallel")) plan.sequence_parallel = split->boolean();
@@ -203,6 +209,7 @@ std::string to_json(const Plan& plan, int indent) {
   for (const PlanPipeline& pipeline : plan.pipelines) {
     nlohmann::ordered_json one;
     one["microbatches"] = pipeline.microbatches;
+    if (pipeline.microbatch) one["microbatch"] = *pipeline.microbatch;
     one["stages"] = nlohmann::ordered_json::array();
     for (const PlanStage& stage : pipeline.stages) one["stages"].push_back(stage_json(stage));
     json["pipelines"].push_back(std::move(one));

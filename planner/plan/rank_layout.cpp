@@ -57,11 +57,15 @@ MicrobatchRange microbatch_range(const Plan& plan, int pipeline, int index) {
     throw std::out_of_range(
         fmt::format("microbatch_range: no microbatch {} in pipeline {}", index, pipeline));
   }
-  int64_t before = index;
-  for (int p = 0; p < pipeline; ++p) before += plan.pipelines[static_cast<size_t>(p)].microbatches;
-  int64_t first = before * plan.microbatch;
-  int64_t left = std::max<int64_t>(0, plan.global_batch - first);
-  return {first, static_cast<int>(std::min<int64_t>(plan.microbatch, left))};
+  const PlanPipeline& own = plan.pipelines[static_cast<size_t>(pipeline)];
+  const int microbatch = microbatch_of(plan, own);
+  int64_t first = int64_t{index} * microbatch;
+  for (int p = 0; p < pipeline; ++p) {
+    const PlanPipeline& before = plan.pipelines[static_cast<size_t>(p)];
+    first += int64_t{before.microbatches} * microbatch_of(plan, before);
+  }
+  const int64_t left = std::max<int64_t>(0, plan.global_batch - first);
+  return {first, static_cast<int>(std::min<int64_t>(microbatch, left))};
 }
 
 }  // namespace sailor

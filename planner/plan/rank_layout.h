@@ -51,7 +51,7 @@ class RankLayout {
 // A range of consecutive sequences of the global batch: microbatch `index` of pipeline `pipeline`.
 struct MicrobatchRange {
   int64_t first_sequence = 0;
-  int sequences = 0;  // plan.microbatch; the very last one may have fewer
+  int sequences = 0;  // microbatch_of() its pipeline; the very last one may have fewer
 };
 // The sequences of one microbatch; pipelines take consecutive ranges in plan order.
 MicrobatchRange microbatch_range(const Plan& plan, int pipeline, int index);

@@ -144,6 +144,33 @@ void check_interleaved(const Plan& plan, size_t p, std::vector<std::string>& vio
   }
 }
 
+void check_microbatches(const Plan& plan, const PlanFeatures& allowed, std::vector<std::string>& violations) {
+  for (const PlanPipeline& pipeline : plan.pipelines)
+    if (const int size = microbatch_of(plan, pipeline); size < 1) {
+      violations.push_back(fmt::format("microbatch {} must be at least 1", size));
+      return;
+    }
+  if (plan.pipelines.empty() || plan.global_batch < 1) return;
+  const int64_t sequences = sequences_of_microbatches(plan);
+  if (!has_unlike_microbatches(plan)) {
+    const int size = microbatch_of(plan, plan.pipelines.front());
+    const int64_t needed = num_microbatches(plan.global_batch, size);
+    if (sequences / size != needed)
+      violations.push_back(
+          fmt::format("{} microbatches of {} do not match the global batch of {}, which needs {}",
+                      sequences / size, size, plan.global_batch, needed));
+    return;
+  }
+  if (!allowed.contains(PlanFeature::unlike_microbatches))
+    violations.push_back("unlike microbatches are not supported by this version's trainer");
+  const int last = microbatch_of(plan, plan.pipelines.back());
+  if (sequences < plan.global_batch || sequences - plan.global_batch >= last)
+    violations.push_back(fmt::format(
+        "the microbatches have {} sequences, the global batch has {}: only the very last one, of {}, "
+        "may be smaller",
+        sequences, plan.global_batch, last));
+}
+
 void check_placed_stage(const PlanStage& stage, const std::string& where, const Snapshot& snapshot,
                         std::set<std::pair<std::string, int>>& used, std::vector<std::string>& violations) {
   const SnapshotNode* node = snapshot.find(stage.node, stage.gpu_type);
@@ -210,14 +237,12 @@ std::vector<std::string> check_plan(const Plan& plan, const JobSpec& job, const 
                     job.training.precision_name(), to_string(job.training.precision),
                     to_string(*job.training.fallback_precision)));
   if (plan.pipelines.empty()) violations.push_back("the plan has no pipelines");
-  int64_t microbatches = 0;
   for (size_t p = 0; p < plan.pipelines.size(); ++p) {
     const PlanPipeline& pipeline = plan.pipelines[p];
     if (pipeline.microbatches < 1) {
       violations.push_back(
           fmt::format("pipeline {}: {} microbatches, at least one is needed", p, pipeline.microbatches));
     }
-    microbatches += pipeline.microbatches;
     check_layers(pipeline, p, job.model.num_all_layers(), violations);
     for (size_t s = 0; s < pipeline.stages.size(); ++s) {
       check_stage(pipeline.stages[s], at(p, s), job.model, allowed, violations);
@@ -225,16 +250,7 @@ std::vector<std::string> check_plan(const Plan& plan, const JobSpec& job, const 
     }
     check_split_backward(plan, p, allowed, violations);
   }
-  if (plan.microbatch < 1) {
-    violations.push_back(fmt::format("microbatch {} must be at least 1", plan.microbatch));
-  } else if (plan.global_batch > 0) {
-    int64_t needed = num_microbatches(plan.global_batch, plan.microbatch);
-    if (microbatches != needed) {
-      violations.push_back(
-          fmt::format("{} microbatches of {} do not match the global batch of {}, which needs {}",
-                      microbatches, plan.microbatch, plan.global_batch, needed));
-    }
-  }
+  check_microbatches(plan, allowed, violations);
   if (plan.zero > zero_degrees(allowed).back())
     violations.push_back(fmt::format("{}: {} sharding is not supported by this version's trainer",
                                      short_name(plan.zero), to_string(plan.zero)));

@@ -64,7 +64,7 @@ std::vector<std::string> row_of(const PlanningContext& context, const SearchResu
                                   fmt::format("{}", plan.pipelines.size()),
                                   cut_to(tp_text(plan), kWidestTp),
                                   with_text(context, result, candidate),
-                                  fmt::format("{}", plan.microbatch),
+                                  microbatch_text(plan),
                                   estimate_mark(p) + fmt::format("{:.4g}", p.iteration_s),
                                   rate_text(context.job.tokens_per_iteration() * p.iterations_per_s())};
   if (start) {

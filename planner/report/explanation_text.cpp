@@ -59,10 +59,12 @@ std::string in_words(const PlanningContext& context, const Candidate& chosen) {
       out +=
           fmt::format(", {:.4g} {} for {} steps", p.total(expense) * static_cast<double>(steps), unit, steps);
   }
+  const std::set<int> sizes = microbatch_sizes(plan);
+  int64_t microbatches = 0;
+  for (const PlanPipeline& pipeline : plan.pipelines) microbatches += pipeline.microbatches;
   out += fmt::format("\n{} pipeline{} of {} stage{}, {} microbatches of {} sequence{} in all", D,
                      D == 1 ? "" : "s", num_stages_text(plan), num_stages_text(plan) == "1" ? "" : "s",
-                     num_microbatches(plan.global_batch, plan.microbatch), plan.microbatch,
-                     plan.microbatch == 1 ? "" : "s");
+                     microbatches, fmt::join(sizes, " or "), sizes == std::set{1} ? "" : "s");
   if (plan.precision) out += fmt::format(", in {}", to_string(*plan.precision));
   if (const std::optional<LoraSpec>& lora = context.job.training.lora)
     out += fmt::format(", adapters of rank {} (LoRA)", lora->r);

@@ -126,8 +126,8 @@ std::string html_plan(const Plan& plan, const Prediction& prediction) {
   std::string out;
   for (const DrawnPipeline& pipeline : drawn_pipelines(plan, prediction)) {
     out += fmt::format("<div class=\"pipe\"><div class=\"who\"><b>{}</b>{}, {} sequence{} in each</div>\n",
-                       xml_escaped(pipeline.name), pipeline.work, plan.microbatch,
-                       plan.microbatch == 1 ? "" : "s");
+                       xml_escaped(pipeline.name), pipeline.work, pipeline.microbatch,
+                       pipeline.microbatch == 1 ? "" : "s");
     for (const DrawnStage& stage : pipeline.stages) {
       auto it = std::find(types.begin(), types.end(), stage.gpu_type);
       if (it == types.end()) it = types.insert(types.end(), stage.gpu_type);

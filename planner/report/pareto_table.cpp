@@ -30,7 +30,7 @@ std::string pareto_table(const PlanningContext& context, const ParetoFront& fron
     const std::optional<double> gap = point.gap();
     out += fmt::format(
         "{:<32} {:>5} {:>4} {:>4} {:>10} {:>10.4g} {:>10.4g} {:>11.4g} {:>7}\n",
-        cut_to(gpus_by_type(plan), 32), num_stages_text(plan), plan.pipelines.size(), plan.microbatch,
+        cut_to(gpus_by_type(plan), 32), num_stages_text(plan), plan.pipelines.size(), microbatch_text(plan),
         estimate_mark(prediction) + fmt::format("{:.4g}", prediction.iteration_s),
         tokens * prediction.iterations_per_s(), prediction.total(front.expense),
         1e6 * prediction.total(front.expense) / tokens, gap ? fmt::format("{:.1f}%", 100 * *gap) : "-");

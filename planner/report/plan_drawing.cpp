@@ -141,8 +141,12 @@ std::vector<DrawnPipeline> drawn_pipelines(const Plan& plan, const Prediction& p
     const PlanPipeline& first = plan.pipelines[static_cast<size_t>(pipelines[0])];
     DrawnPipeline drawn;
     drawn.name = pipelines_name(pipelines);
-    drawn.work = fmt::format("{} microbatch{}{}", first.microbatches, first.microbatches == 1 ? "" : "es",
-                             pipelines.size() == 1 ? "" : " each");
+    drawn.microbatch = microbatch_of(plan, first);
+    drawn.work = fmt::format("{} microbatch{}", first.microbatches, first.microbatches == 1 ? "" : "es");
+    if (has_unlike_microbatches(plan))
+      drawn.work += fmt::format(" of {}", drawn.microbatch);
+    else if (pipelines.size() > 1)
+      drawn.work += " each";
     std::vector<DrawnStage> stages;
     std::vector<int> layers;
     for (size_t i = 0; i < static_cast<size_t>(num_gpu_groups(plan, first)); ++i) {

@@ -22,8 +22,9 @@ struct DrawnStage {
 };
 
 struct DrawnPipeline {
-  std::string name;  // "pipelines 0-3, 6"
-  std::string work;  // "13 microbatches each"
+  std::string name;    // "pipelines 0-3, 6"
+  std::string work;    // "13 microbatches each"
+  int microbatch = 0;  // sequences of each
   std::vector<DrawnStage> stages;
 };
 

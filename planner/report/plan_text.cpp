@@ -1,6 +1,7 @@
 #include "planner/report/plan_text.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -73,6 +74,10 @@ std::string tp_text(const Plan& plan) {
   for (const auto& [kind, count] : kinds)
     text += kinds.size() == 1 ? kind : fmt::format("{}{}x({})", text.empty() ? "" : "+", count, kind);
   return text;
+}
+
+std::string microbatch_text(const Plan& plan) {
+  return fmt::format("{}", fmt::join(microbatch_sizes(plan), ","));
 }
 
 std::string estimate_mark(const Prediction& prediction) {

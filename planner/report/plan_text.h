@@ -24,6 +24,8 @@ std::string num_stages_text(const Plan& plan);
 // The TP degrees of a pipeline's stages: "4,1", or "4" if all are equal; for several kinds of pipelines, each
 // with its number: "2x(4,1)+1x(2)".
 std::string tp_text(const Plan& plan);
+// Sequences of a microbatch: "4", or "1,4" when pipelines differ.
+std::string microbatch_text(const Plan& plan);
 // Prefix of values that rest on estimated layer times, and the line that explains it.
 std::string estimate_mark(const Prediction& prediction);
 std::string estimate_note(double uncertainty);

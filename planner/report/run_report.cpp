@@ -198,7 +198,7 @@ std::string front_section(const PlanningContext* context, const PlanOutlook* pre
     const Plan& plan = point.candidate.plan;
     rows.push_back({xml_escaped(gpus_by_type(plan)), num_stages_text(plan),
                     fmt::format("{}", plan.pipelines.size()), tp_text(plan), feature_text(plan),
-                    fmt::format("{}", plan.microbatch), seconds_text(p.iteration_s),
+                    microbatch_text(plan), seconds_text(p.iteration_s),
                     rate_text(tokens * p.iterations_per_s()), fmt::format("{:.4g}", p.total(expense)),
                     fmt::format("{:.4g}", 1e6 * p.total(expense) / tokens)});
   }

@@ -82,6 +82,12 @@ std::string gpus_text(const Run& run) {
   return text.empty() || text.size() > kWidestGpus ? fmt::format("{} GPUs", gpus.size()) : text;
 }
 
+// "12", or "12x4" of 4 sequences where other pipelines have other sizes.
+std::string microbatches_text(const Plan& plan, const PlanPipeline& pipeline) {
+  if (!has_unlike_microbatches(plan)) return fmt::format("{}", pipeline.microbatches);
+  return fmt::format("{}x{}", pipeline.microbatches, microbatch_of(plan, pipeline));
+}
+
 std::string row(const Run& run, bool with_recompute) {
   const PlanStage& stage = run.stage(run.first);
   const StagePrediction& p = run.predicted(run.first);
@@ -96,9 +102,10 @@ std::string row(const Run& run, bool with_recompute) {
   return fmt::format(
       "{:<5} {:<5} {:>4} {:<9} {:<14} {:>3} {:<16} {:<9} {:>9.4g} {:>9.4g} {:>5.0f}% {:>5}/{}{}\n",
       cut_to(number_ranges(run.pipelines), 5), number_ranges(stages),
-      run.plan.pipelines[static_cast<size_t>(run.pipelines[0])].microbatches, layers_text(run),
-      cut_to((p.estimated ? "~" : "") + stage.gpu_type, 14), to_string(stage.shape), nodes_text(run),
-      gpus_text(run), p.forward_s, p.backward_s, 100 * busy, gib(memory), gib(p.capacity_bytes),
+      microbatches_text(run.plan, run.plan.pipelines[static_cast<size_t>(run.pipelines[0])]),
+      layers_text(run), cut_to((p.estimated ? "~" : "") + stage.gpu_type, 14), to_string(stage.shape),
+      nodes_text(run), gpus_text(run), p.forward_s, p.backward_s, 100 * busy, gib(memory),
+      gib(p.capacity_bytes),
       with_recompute ? (stage.recompute == Recompute::none ? "  -" : "  " + to_string(stage.recompute)) : "");
 }
 

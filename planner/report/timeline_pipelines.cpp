@@ -35,7 +35,9 @@ std::vector<std::vector<int>> alike_pipelines(const Plan& plan, const Prediction
   const auto alike = [&](size_t a, size_t b) {
     const std::vector<PlanStage>& x = plan.pipelines[a].stages;
     const std::vector<PlanStage>& y = plan.pipelines[b].stages;
-    if (plan.pipelines[a].microbatches != plan.pipelines[b].microbatches) return false;
+    if (plan.pipelines[a].microbatches != plan.pipelines[b].microbatches ||
+        microbatch_of(plan, plan.pipelines[a]) != microbatch_of(plan, plan.pipelines[b]))
+      return false;
     if (!std::equal(x.begin(), x.end(), y.begin(), y.end(), same_stage)) return false;
     for (size_t i = 0; i < x.size() && entries <= prediction.stages.size(); ++i)
       if (!same_prediction(prediction.stages[base[a] + i], prediction.stages[base[b] + i])) return false;

@@ -77,7 +77,7 @@ std::vector<DrawnBlock> blocks_of(const Plan& plan, const Prediction& prediction
     for (double s : timeline.stage_busy_s) busy_s += s;
     block.busy = busy_s / (span_s * stages);
     block.name = fmt::format("{}: {} microbatches of {}, busy {:.0f} %", pipelines_name(pipelines),
-                             pipeline.microbatches, plan.microbatch, 100 * block.busy);
+                             pipeline.microbatches, microbatch_of(plan, pipeline), 100 * block.busy);
     blocks.push_back(std::move(block));
   }
   return blocks;

@@ -19,6 +19,8 @@ std::string uniform_obstacle(const JobSpec& job, const Plan& plan) {
       return "its pipelines have different numbers of stages";
     if (pipeline.microbatches != first.microbatches)
       return "its pipelines take different numbers of microbatches";
+    if (microbatch_of(plan, pipeline) != microbatch_of(plan, first))
+      return "its pipelines have microbatches of different sizes";
     for (size_t i = 0; i < first.stages.size(); ++i) {
       const PlanStage &stage = pipeline.stages[i], &like = first.stages[i];
       if (stage.shape.tp != first.stages[0].shape.tp)
@@ -34,10 +36,11 @@ std::string uniform_obstacle(const JobSpec& job, const Plan& plan) {
       if (level == Recompute::light || level == Recompute::mlp) return "it recomputes parts of blocks";
     }
   }
-  const int64_t round = static_cast<int64_t>(plan.microbatch) * static_cast<int64_t>(plan.pipelines.size());
+  const int microbatch = microbatch_of(plan, first);
+  const int64_t round = int64_t{microbatch} * static_cast<int64_t>(plan.pipelines.size());
   if (plan.global_batch % round != 0)
     return fmt::format("its global batch of {} is not a multiple of {} pipelines x microbatches of {}",
-                       plan.global_batch, plan.pipelines.size(), plan.microbatch);
+                       plan.global_batch, plan.pipelines.size(), microbatch);
   return "";
 }
 
@@ -52,7 +55,7 @@ UniformPlan uniform_plan(const JobSpec& job, const Plan& plan) {
     out.layers.emplace_back(stage.first_layer, stage.end_layer);
     out.blocks.push_back(std::min(stage.end_layer, job.model.layers + 1) - std::max(stage.first_layer, 1));
   }
-  out.microbatch = plan.microbatch;
+  out.microbatch = microbatch_of(plan, first);
   out.microbatches = first.microbatches;
   out.global_batch = plan.global_batch;
   const bool always_splits = !job.trainer.own() && framework_of_trainer(job).sequence_parallel;

@@ -29,7 +29,6 @@ bool has_replicas(const CompactPlan& plan, const StageKinds& kinds) {
 
 CompactPlan compact(const Plan& plan, StageKinds& kinds) {
   CompactPlan out;
-  out.microbatch = plan.microbatch;
   out.zero = plan.zero;
   out.interleave = plan.interleave;
   out.sequence_parallel = plan.sequence_parallel;
@@ -58,6 +57,7 @@ CompactPlan compact(const Plan& plan, StageKinds& kinds) {
     }
     out.first.push_back(static_cast<int>(out.stages.size()));
     out.microbatches.push_back(pipeline.microbatches);
+    out.microbatch.push_back(microbatch_of(plan, pipeline));
   }
   out.nodes = static_cast<int>(nodes.size());
   auto bills = std::make_shared<std::vector<std::optional<NodeBill>>>(nodes.size());

@@ -24,7 +24,6 @@ struct CompactStage {
 };
 
 struct CompactPlan {
-  int microbatch = 1;
   Zero zero = Zero::none;
   int interleave = 1;
   bool sequence_parallel = false;    // kinds with a TP degree above 1 split tokens
@@ -33,6 +32,7 @@ struct CompactPlan {
   std::vector<CompactStage> stages;  // of the first pipeline, then of the second, ...
   std::vector<int> first;            // first stage of each pipeline; one more entry for the end
   std::vector<int> microbatches;     // by pipeline
+  std::vector<int> microbatch;       // by pipeline: sequences of each
   // By node, nothing for those that the snapshot does not have. Null: none of them is known.
   std::shared_ptr<const std::vector<std::optional<NodeBill>>> bills;
 

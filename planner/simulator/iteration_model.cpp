@@ -25,6 +25,7 @@ bool same_memory(const CompactPlan& plan, int a, int b) {
   };
   const auto of_a = plan.of(a), of_b = plan.of(b);
   return plan.microbatches[static_cast<size_t>(a)] == plan.microbatches[static_cast<size_t>(b)] &&
+         plan.microbatch[static_cast<size_t>(a)] == plan.microbatch[static_cast<size_t>(b)] &&
          std::equal(of_a.begin(), of_a.end(), of_b.begin(), of_b.end(), same);
 }
 
@@ -227,20 +228,19 @@ bool IterationModel::fits(const CompactPlan& plan, const PlanClasses& classes) {
     const auto stages = plan.of(j);
     const int groups = static_cast<int>(plan.groups(j));
     const int microbatches = plan.microbatches[static_cast<size_t>(j)];
+    const int microbatch = plan.microbatch[static_cast<size_t>(j)];
     if (j > 0 && like_previous(j)) continue;
     for (int g = 0; g < groups; ++g) {
       const CompactStage& stage = stages[static_cast<size_t>(g)];
       if (plan.interleave > 1) {
-        if (missing_bytes(
-                stages, g,
-                {plan.microbatch, plan.interleave, microbatches, sharers_of(plan, j, g), plan.zero}) > 0)
+        if (missing_bytes(stages, g,
+                          {microbatch, plan.interleave, microbatches, sharers_of(plan, j, g), plan.zero}) > 0)
           return false;
         continue;
       }
       if (!fits({stage.kind, stage.first_layer, stage.end_layer, stage.recompute,
-                 in_flight(g, groups, microbatches), plan.microbatch, microbatches > 1,
-                 sharers_of(plan, j, g), plan.zero, false, std::min(stage.weight_delay, microbatches - 1),
-                 stage.offload}))
+                 in_flight(g, groups, microbatches), microbatch, microbatches > 1, sharers_of(plan, j, g),
+                 plan.zero, false, std::min(stage.weight_delay, microbatches - 1), stage.offload}))
         return false;
     }
   }
@@ -269,17 +269,18 @@ void IterationModel::set_times(const CompactPlan& plan, IterationDetails& detail
   for (size_t c = 0; c < classes.size(); ++c) {
     const PipelineClass& of = classes[c];
     const auto stages = plan.of(of.pipeline);
+    const int microbatch = plan.microbatch[static_cast<size_t>(of.pipeline)];
     std::vector<StageTimes>& times = details.times[c];
     times.clear();
     details.layer_times[c].clear();
     for (size_t i = 0; i < stages.size(); ++i) {
       const CompactStage& stage = stages[i];
-      const KindTimes& of_kind = kinds_.times(stage.kind, plan.microbatch);
+      const KindTimes& of_kind = kinds_.times(stage.kind, microbatch);
       const PlatformOverheads& overheads = kinds_[stage.kind].profile->overheads;
       const double jitter = details.classes.several_nodes ? 1 + overheads.jitter : 1;
       const auto gathers_s = [&](int gathers, int layer) {
         return gathers > 0 && !plan.sequence_parallel
-                   ? gathers * kinds_.message_gather_s(stage.kind, layer, plan.microbatch)
+                   ? gathers * kinds_.message_gather_s(stage.kind, layer, microbatch)
                    : 0;
       };
       const double received_s = i > 0 ? gathers_s(style.forward_gathers, stage.first_layer) : 0;
@@ -559,11 +560,13 @@ void IterationModel::add_messages(const CompactPlan& plan, const PlanClasses& cl
   const double element = element_bytes(kinds_.context().precision);
   for (const PipelineClass& of : classes.pipelines) {
     const auto stages = plan.of(of.pipeline);
+    const auto j = static_cast<size_t>(of.pipeline);
+    const double sequences = static_cast<double>(plan.microbatch[j]) * plan.microbatches[j];
     for (size_t i = 0; i + 1 < stages.size(); ++i) {
       const CompactStage &from = stages[i], &to = stages[i + 1];
       const auto& sizes = *kinds_[from.kind].sizes;
       const double gb = static_cast<double>(sizes[static_cast<size_t>(from.end_layer) - 1].output_elements) *
-                        element * plan.microbatch * plan.microbatches[static_cast<size_t>(of.pipeline)] / 1e9;
+                        element * sequences / 1e9;
       const PerExpense<double>& there = kinds_.traffic_per_gb(from.kind, to.kind);
       const PerExpense<double>& back = kinds_.traffic_per_gb(to.kind, from.kind);
       for (const Expense expense : kExpenses)

@@ -91,9 +91,10 @@ class IterationModel {
   double missing_memory(const CompactPlan& plan);
   // Memory of one GPU group of a pipeline.
   MemoryBreakdown memory(const CompactPlan& plan, int pipeline, int group) const {
-    return memory(plan.of(pipeline), group,
-                  {plan.microbatch, plan.interleave, plan.microbatches[static_cast<size_t>(pipeline)],
-                   sharers_of(plan, pipeline, group), plan.zero});
+    return memory(
+        plan.of(pipeline), group,
+        {plan.microbatch[static_cast<size_t>(pipeline)], plan.interleave,
+         plan.microbatches[static_cast<size_t>(pipeline)], sharers_of(plan, pipeline, group), plan.zero});
   }
   MemoryBreakdown memory(std::span<const CompactStage> stages, int group,
                          const PipelineMemoryInput& of) const;

@@ -58,6 +58,7 @@ class Predicting {
       }
       return;
     }
+    const int microbatch = compact_.microbatch[static_cast<size_t>(pipeline)];
     std::vector<MemoryBreakdown> memory;
     for (size_t g = 0; g < groups; ++g)
       memory.push_back(model_.memory(compact_, pipeline, static_cast<int>(g)));
@@ -73,9 +74,9 @@ class Predicting {
       s.backward_s = times.backward_s;
       s.send_forward_s = times.send_forward_s;
       s.send_backward_s = times.send_backward_s;
-      s.update_s = kinds_.update_s(stages[i].kind, kinds_.times(stages[i].kind, compact_.microbatch),
+      s.update_s = kinds_.update_s(stages[i].kind, kinds_.times(stages[i].kind, microbatch),
                                    stages[i].first_layer, stages[i].end_layer, stages[i].offload);
-      s.estimated = kind.profile->is_estimated(compact_.microbatch, {.tp = kind.shape.tp});
+      s.estimated = kind.profile->is_estimated(microbatch, {.tp = kind.shape.tp});
       s.in_flight = chunks_in_flight(schedule, static_cast<int>(group), static_cast<int>(groups),
                                      compact_.microbatches[static_cast<size_t>(pipeline)])[i / groups];
       s.busy_fraction =

@@ -91,7 +91,8 @@ class Classifier {
     const int shown = out_.pipelines[of_class].pipeline;
     const auto stages = plan_.of(pipeline), like = plan_.of(shown);
     if (stages.size() != like.size() ||
-        plan_.microbatches[static_cast<size_t>(pipeline)] != plan_.microbatches[static_cast<size_t>(shown)])
+        plan_.microbatches[static_cast<size_t>(pipeline)] != plan_.microbatches[static_cast<size_t>(shown)] ||
+        plan_.microbatch[static_cast<size_t>(pipeline)] != plan_.microbatch[static_cast<size_t>(shown)])
       return false;
     const Senders* boundaries = memory_.boundaries.data() + memory_.first_boundary[of_class];
     for (size_t i = 0; i < stages.size(); ++i) {
@@ -124,6 +125,7 @@ class Classifier {
 
   void add_class(int pipeline, PipelineClass& added) {
     const auto stages = plan_.of(pipeline);
+    const int microbatch = plan_.microbatch[static_cast<size_t>(pipeline)];
     added.pipeline = pipeline;
     added.count = 0;
     added.first_rank = out_.ranks();
@@ -135,8 +137,10 @@ class Classifier {
     for (size_t i = 0; i + 1 < stages.size(); ++i) {
       const CompactStage &from = stages[i], &to = stages[i + 1];
       memory_.boundaries.push_back(boundary(from, to));
-      added.send_forward_s[i] = message_s(from, to, from.end_layer, senders(memory_.forward, from, to));
-      added.send_backward_s[i + 1] = message_s(to, from, from.end_layer, senders(memory_.backward, to, from));
+      added.send_forward_s[i] =
+          message_s(from, to, from.end_layer, microbatch, senders(memory_.forward, from, to));
+      added.send_backward_s[i + 1] =
+          message_s(to, from, from.end_layer, microbatch, senders(memory_.backward, to, from));
     }
   }
 
@@ -150,11 +154,11 @@ class Classifier {
   }
 
   // Over the boundary before `layer`.
-  double message_s(const CompactStage& from, const CompactStage& to, int layer, int senders) {
+  double message_s(const CompactStage& from, const CompactStage& to, int layer, int microbatch, int senders) {
     const PlanningContext& context = kinds_.context();
     const StageKind& kind = kinds_[from.kind];
     const double bytes = static_cast<double>((*kind.sizes)[static_cast<size_t>(layer) - 1].output_elements) *
-                         element_bytes(context.precision) * plan_.microbatch;
+                         element_bytes(context.precision) * microbatch;
     const LinkCurve& link = kinds_.link(from.kind, to.kind, on_one_node(from, to));
     const PlatformOverheads& overheads = kind.profile->overheads;
     const double of_a_rank = bytes * share_of_a_rank(bytes, kind.shape.gpus(), kinds_[to.kind].shape.gpus());

@@ -17,7 +17,7 @@ constexpr double kBucketBytes = 5e8;
 constexpr int64_t kBaseBytes = 2'000'000'000;
 constexpr int64_t kBaseBytesWithTp = 3'000'000'000;
 
-void check_one_cut(const Plan& plan) {
+void check_alike(const Plan& plan) {
   const auto& first = plan.pipelines.at(0).stages;
   for (const PlanPipeline& pipeline : plan.pipelines) {
     bool same = pipeline.stages.size() == first.size();
@@ -29,6 +29,10 @@ void check_one_cut(const Plan& plan) {
           "pipelines cut the layers differently: the published cost model cannot score such a plan, use "
           "--cost-model native");
   }
+  if (has_unlike_microbatches(plan))
+    throw InputError(
+        "pipelines have microbatches of different sizes: the published cost model cannot score such a plan, "
+        "use --cost-model native");
 }
 
 // One replica of a stage: compute and message times of one microbatch.
@@ -163,7 +167,7 @@ double stage_comm_s(int stage, int stages, double activation_s, double gradient_
 }
 
 Prediction simulate(const PlanningContext& context, const Plan& plan) {
-  check_one_cut(plan);
+  check_alike(plan);
   const int D = static_cast<int>(plan.pipelines.size());
   const int P = static_cast<int>(plan.pipelines[0].stages.size());
   const double nmb = static_cast<double>((num_microbatches(plan.global_batch, plan.microbatch) + D - 1) / D);

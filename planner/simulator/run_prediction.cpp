@@ -33,9 +33,11 @@ void estimate(const MeasuredRun& record, const Assumptions& assumptions, const F
   for (const PlanPipeline& pipeline : record.plan.pipelines)
     for (const PlanStage& stage : pipeline.stages) used.insert({stage.gpu_type, {.tp = stage.shape.tp}});
   // Of context-parallel ranks also those of their parts (split_tokens.h).
-  std::set<int> microbatches = {record.plan.microbatch};
+  std::set<int> microbatches;
+  for (const PlanPipeline& pipeline : record.plan.pipelines)
+    microbatches.insert(microbatch_of(record.plan, pipeline));
   if (has_context_parallelism(record.plan))
-    for (int size = 1; size < record.plan.microbatch; ++size) microbatches.insert(size);
+    for (int size = 1; size < *microbatches.rbegin(); ++size) microbatches.insert(size);
   for (const auto& [gpu_type, shape] : used) {
     const std::vector<LayerSizes> sizes = analytic_sizes(record.shape, style, record.precision, shape);
     const auto [known, is_new] = profiles.sizes.by_shape.emplace(shape, sizes);

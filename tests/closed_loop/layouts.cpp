@@ -125,7 +125,7 @@ void interleave(Random& random, Plan& plan, int layers) {
       pipeline.stages[i].end_layer = first[i].end_layer;
     }
     pipeline.microbatches -= pipeline.microbatches % static_cast<int>(groups);
-    plan.global_batch += int64_t{pipeline.microbatches} * plan.microbatch;
+    plan.global_batch += int64_t{pipeline.microbatches} * microbatch_of(plan, pipeline);
   }
 }
 
@@ -177,6 +177,12 @@ void draw_features(Random& random, Plan& plan, int layers, bool may_offload) {
   for (PlanPipeline& pipeline : plan.pipelines)
     for (size_t s = 1; s < pipeline.stages.size(); ++s)
       pipeline.stages[s].weight_delay = between(random, kWholeBackward, static_cast<int>(s));
+}
+
+// Of every pipeline its own, and their sum as the global batch.
+void draw_microbatch_sizes(Random& random, Plan& plan, const std::vector<int>& sizes) {
+  for (PlanPipeline& pipeline : plan.pipelines) pipeline.microbatch = pick(random, sizes);
+  plan.global_batch = sequences_of_microbatches(plan);
 }
 
 }  // namespace
@@ -241,7 +247,10 @@ Plan draw_plan(Random& random, const Model& model, const Limits& limits, int ind
     plan.pipelines.push_back(pipeline);
   }
   if (limits.placed) place(plan);
-  if (limits.features) draw_features(random, plan, model.job.model.num_all_layers(), limits.offload);
+  if (limits.features) {
+    draw_features(random, plan, model.job.model.num_all_layers(), limits.offload);
+    if (between(random, 0, 1) == 0) draw_microbatch_sizes(random, plan, model.microbatches);
+  }
   return plan;
 }
 

@@ -94,7 +94,8 @@ void Site::profile(const Model& model, const Plan& plan, double seconds) {
   std::set<int> tps;
   for (const PlanPipeline& pipeline : plan.pipelines)
     for (const PlanStage& stage : pipeline.stages) tps.insert(stage.shape.tp);
-  run_profiler(model, {plan.microbatch}, {tps.begin(), tps.end()}, num_ranks(plan), seconds);
+  const std::set<int> sizes = microbatch_sizes(plan);
+  run_profiler(model, {sizes.begin(), sizes.end()}, {tps.begin(), tps.end()}, num_ranks(plan), seconds);
 }
 
 void Site::run_profiler(const Model& model, const std::vector<int>& microbatches, const std::vector<int>& tps,

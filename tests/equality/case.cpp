@@ -492,7 +492,7 @@ Case make_case(const CaseOptions& options) {
   }
 
   const int pipelines = static_cast<int>(layout.size());
-  const int missing = random() % 2 ? between(random, 1, plan.microbatch - 1) : 0;
+  int missing = random() % 2 ? between(random, 1, plan.microbatch - 1) : 0;
   std::vector<int> shares =
       draw_shares(random, between(random, std::max(2, pipelines), pipelines + 4), pipelines);
   std::vector<int> cut;
@@ -508,8 +508,13 @@ Case make_case(const CaseOptions& options) {
     plan.pipelines.push_back(make_pipeline(shapes, cut, share));
     if (std::set<int>(cut.begin(), cut.end()).size() > 1) features.insert("uneven_split");
   }
-  const int64_t microbatches = std::accumulate(shares.begin(), shares.end(), int64_t{0});
-  training.global_batch = plan.global_batch = microbatches * plan.microbatch - missing;
+  Random size_random(options.seed * 217645199 + static_cast<uint64_t>(options.index));
+  if (wants(options, PlanFeature::unlike_microbatches, size_random() % 3 == 0)) {
+    for (PlanPipeline& pipeline : plan.pipelines) pipeline.microbatch = between(size_random, 1, 4);
+    missing = std::min(missing, *plan.pipelines.back().microbatch - 1);
+  }
+  if (has_unlike_microbatches(plan)) features.insert("unlike_microbatches");
+  training.global_batch = plan.global_batch = sequences_of_microbatches(plan) - missing;
   plan.zero = drawn.zero;
   plan.interleave = drawn.chunks;
   if (drawn.recompute) {

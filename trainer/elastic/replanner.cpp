@@ -73,8 +73,7 @@ Snapshot Replanner::snapshot_of(const std::vector<LiveGpu>& gpus) const {
   return snapshot;
 }
 
-// The complete pipelines of the first plan, with all microbatches distributed over them as evenly as in the
-// first plan.
+// The complete pipelines of the first plan, which share the batch as it shares it.
 std::optional<Plan> Replanner::cut_down(const Snapshot& snapshot) const {
   const auto live = [&](const PlanStage& stage) {
     const SnapshotNode* node = snapshot.find(stage.node, stage.gpu_type);
@@ -89,9 +88,7 @@ std::optional<Plan> Replanner::cut_down(const Snapshot& snapshot) const {
   if (plan.pipelines.empty()) return std::nullopt;
   if (plan.pipelines.size() == first_.pipelines.size()) return plan;
   plan.prediction.reset();
-  const std::vector<int> shares = share_microbatches(num_microbatches(plan.global_batch, plan.microbatch),
-                                                     static_cast<int>(plan.pipelines.size()));
-  for (size_t p = 0; p < shares.size(); ++p) plan.pipelines[p].microbatches = shares[p];
+  share_batch(plan);
   if (!check_plan(plan, job_).empty()) return std::nullopt;
   return plan;
 }

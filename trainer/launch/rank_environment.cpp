@@ -89,7 +89,7 @@ std::vector<std::map<std::string, std::string>> rank_environments(
     set["SAILOR_STAGE"] = std::to_string(slot.stage);
     set["SAILOR_TP_RANK"] = std::to_string(slot.tp_rank);
     set["SAILOR_GPU_TYPE"] = pipeline.stages[static_cast<size_t>(slot.stage)].gpu_type;
-    set["SAILOR_MICROBATCH"] = std::to_string(plan.microbatch);
+    set["SAILOR_MICROBATCH"] = std::to_string(microbatch_of(plan, pipeline));
     set["SAILOR_MICROBATCHES"] = std::to_string(pipeline.microbatches);
     set["SAILOR_RECOMPUTE"] = to_string(pipeline.stages[static_cast<size_t>(slot.stage)].recompute);
     set["SAILOR_GLOBAL_BATCH"] = std::to_string(plan.global_batch);

@@ -24,8 +24,9 @@ class Annealing {
     if (fine) return true;
     of.block = of.block >= before ? of.pipelines() : std::min(of.block, of.pipelines());
     if (!has_replicas(space_, of)) of.zero = Zero::none;
-    if (num_microbatches(space_.context.job.training.global_batch, of.microbatch) < of.pipelines())
-      return false;
+    int smallest = of.microbatch;
+    for (const TemplateClass& each : of.classes) smallest = std::min(smallest, of.microbatch_of(each));
+    if (num_microbatches(space_.context.job.training.global_batch, smallest) < of.pipelines()) return false;
     share_equally(space_, of);
     const bool by_speed = drawn(4) == 0, choose = offers(PlanFeature::recompute) && drawn(2) == 0;
     const auto cut = [&] {
@@ -81,7 +82,7 @@ class Annealing {
         return stage.recompute == Recompute::none || space_.can_recompute(stage.option, Recompute::full);
       }
       case 3: {
-        if (of.classes.size() < 2) return false;
+        if (of.classes.size() < 2 || has_unlike_microbatches(of)) return false;
         TemplateClass& to = pick(of.classes);
         const int64_t given = drawn(2) == 0 ? pipelines.pipelines : 1;
         pipelines.microbatches -= given;
@@ -109,7 +110,10 @@ class Annealing {
           space_.pools[static_cast<size_t>(space_.options[static_cast<size_t>(used)].pool)].options;
       option = options[drawn(options.size())];
     }
-    return space_.has_times(option, of.microbatch) && space_.linked(option, beside) ? option : -1;
+    const bool known = std::ranges::all_of(of.classes, [&](const TemplateClass& each) {
+      return space_.has_times(option, of.microbatch_of(each));
+    });
+    return known && space_.linked(option, beside) ? option : -1;
   }
 
   // So many stages in the proportions that there are.
@@ -291,7 +295,7 @@ class Annealing {
     const int size = space_.microbatches[drawn(space_.microbatches.size())];
     if (size == of.microbatch) return false;
     for (TemplateClass& each : of.classes) {
-      each.microbatches = 0;
+      each.microbatches = each.microbatch = 0;
       for (const TemplateStage& stage : each.stages)
         if (!space_.has_times(stage.option, size)) return false;
     }

@@ -39,11 +39,12 @@ struct BoundOptions {
 
 constexpr BoundOptions kOptions;
 
-// All plans of a microbatch size and some numbers of pipelines, with or without a sharded optimizer and
-// interleaving, in some zones.
+// All plans of a microbatch size, or of any sizes, and some numbers of pipelines, with or without a sharded
+// optimizer and interleaving, in some zones.
 struct Cell {
-  double s = 0;  // at least
-  int zones = 0, microbatch = 1, pipelines = 1, most_pipelines = 1;
+  double s = 0;                   // at least
+  int zones = 0, microbatch = 1;  // sequences, or any_microbatch()
+  int pipelines = 1, most_pipelines = 1;
   Zero zero = Zero::none;
   bool interleave = false;
 };
@@ -54,20 +55,27 @@ struct Range {
   int least = 1, most = 1;
 };
 
-// What pipelines of some number of microbatches cost at least that end by a time.
+// What pipelines of some number of microbatches cost at least that end by a time. Of any sizes: of some
+// number of sequences, in microbatches of the size that makes them cheapest.
 class PriceTable {
  public:
-  PriceTable(const Space& space, IterationModel& model, const ZoneRates& rates,
-             const GroupWays::Question& question, Deadline& deadline)
-      : ways_(space, model, rates, question), prices_of_(ways_, question.replicas), deadline_(deadline) {
-    for (const GpuSupply& supply : ways_.supplies) gpus_.push_back(supply.gpus);
-    if (ways_.usable()) prices_ = ways_.prices_by_speed();
+  PriceTable(const Space& space, IterationModel& model, const ZoneRates& rates, GroupWays::Question question,
+             Deadline& deadline)
+      : deadline_(deadline) {
+    const bool any = is_any(question.microbatch);
+    for (const int size : space.sizes_of(question.microbatch)) {
+      question.microbatch = size;
+      auto ways = std::make_unique<const GroupWays>(space, model, rates, question);
+      if (gpus_.empty())
+        for (const GpuSupply& supply : ways->supplies) gpus_.push_back(supply.gpus);
+      if (ways->usable()) sizes_.push_back({any ? size : 1, std::move(ways), question.replicas});
+    }
   }
 
   // Is there no plan in the range that ends by then? False, too, when `most_steps` are spent or the time is
   // over.
   bool refutes(double s, const Range& range, bool interleave, int64_t most_steps) {
-    if (!ways_.usable()) return true;
+    if (sizes_.empty()) return true;
     last_step_ = steps() + most_steps;
     // What did it last time may do it again.
     const size_t first = refuting_;
@@ -85,9 +93,22 @@ class PriceTable {
     }
     return false;
   }
-  int64_t steps() const { return prices_of_.steps() + own_steps_; }
+  int64_t steps() const {
+    int64_t all = own_steps_;
+    for (const OfSize& of : sizes_) all += of.prices.steps();
+    return all;
+  }
 
  private:
+  // Pipelines with microbatches of one size, counted in units of which each has `units`.
+  struct OfSize {
+    OfSize(int of_units, std::unique_ptr<const GroupWays> of_ways, int replicas)
+        : units(of_units), ways(std::move(of_ways)), prices(*ways, replicas) {}
+
+    int units;
+    std::unique_ptr<const GroupWays> ways;
+    PipelinePrices prices;
+  };
   struct Point {
     double price = 0;
     std::vector<double> gpus;
@@ -101,7 +122,7 @@ class PriceTable {
   // What the pipelines cost at least, with the best prices that are found; enough once it is more than all
   // GPUs do.
   double most_price(double s, const Range& range, bool interleave) {
-    if (weights_.any()) prices_ = ways_.prices_by_speed();
+    if (prices_.empty() || weights_.any()) prices_ = sizes_.back().ways->prices_by_speed();
     double most = 0;
     for (int turn = 0; turn < kOptions.turns; ++turn) {
       double all = 0;
@@ -122,8 +143,16 @@ class PriceTable {
   const Point& at(int microbatches, double s, bool interleave) {
     const auto [it, added] = points_.try_emplace(microbatches);
     if (added) {
-      it->second.price = prices_of_.least(s, microbatches, interleave, prices_, weights_);
-      it->second.gpus = prices_of_.gpus();
+      it->second.price = kNever;
+      for (OfSize& of : sizes_) {
+        LimitWeights weights = weights_;
+        weights.typical = std::max(1, weights_.typical / of.units);
+        const double price =
+            of.prices.least(s, (microbatches + of.units - 1) / of.units, interleave, prices_, weights);
+        if (price >= it->second.price && !it->second.gpus.empty()) continue;
+        it->second.price = price;
+        it->second.gpus = of.prices.gpus();
+      }
     }
     return it->second;
   }
@@ -199,8 +228,7 @@ class PriceTable {
     }
   }
 
-  const GroupWays ways_;
-  PipelinePrices prices_of_;
+  std::vector<OfSize> sizes_;  // that are usable
   Deadline& deadline_;
   std::vector<double> gpus_, prices_, used_, known_prices_;
   double known_s_ = 0;
@@ -267,10 +295,15 @@ class Cells {
   // of the highest degree are for all.
   bool list(const PlanKind* kind, Bound& out) {
     const bool has_interleave = offered_.contains(PlanFeature::interleave);
+    std::vector<int> sizes = space_.microbatches;
+    const int any = kind == nullptr ? any_microbatch(most_useful_size()) : kind->microbatch;
+    const bool unlike =
+        is_any(any) && space_.sizes_of(any).size() > 1 && offered_.contains(PlanFeature::unlike_microbatches);
+    if (unlike) sizes.push_back(any);
     for (size_t z = 0; z < cases_.size(); ++z)
-      for (const int microbatch : space_.microbatches) {
+      for (const int microbatch : sizes) {
         const int most = static_cast<int>(std::min<int64_t>(space_.gpus(), microbatches(microbatch)));
-        for (int pipelines = 1; pipelines <= most; ++pipelines) {
+        for (int pipelines = is_any(microbatch) ? 2 : 1; pipelines <= most; ++pipelines) {
           if (deadline_.expired()) return false;
           const std::span<const Zero> degrees = zero_degrees(offered_, space_.most_sharers(pipelines));
           for (const Zero zero : degrees) {
@@ -281,7 +314,10 @@ class Cells {
             out.charge =
                 std::min(out.charge, bound.ways().charge * static_cast<double>(microbatches(microbatch)));
             for (const bool interleave : {false, true}) {
-              if (interleave && !has_interleave) continue;
+              if (interleave && (!has_interleave || is_any(microbatch))) continue;
+              // Those of any sizes are a bound for all of one size, too.
+              if (unlike && !is_any(microbatch) && microbatch <= -any && pipelines > 1 && !interleave)
+                continue;
               cell.interleave = interleave;
               cell.s = floor_s(cell, bound);
               cells_.push_back(cell);
@@ -290,6 +326,19 @@ class Cells {
         }
       }
     return true;
+  }
+
+  // The largest of a microbatch that comes through all layers before the known plan ends.
+  int most_useful_size() {
+    int most = 0;
+    for (const int size : space_.microbatches) {
+      const int pipelines = static_cast<int>(std::min<int64_t>(space_.gpus(), microbatches(size)));
+      const Zero zero = zero_degrees(offered_, space_.most_sharers(pipelines)).back();
+      const GroupWays& ways =
+          area({0, static_cast<int>(cases_.size()) - 1, size, pipelines, pipelines, zero, false}).ways();
+      if (most == 0 || ways.overhead_s + ways.path_s < incumbent_s_) most = size;
+    }
+    return most;
   }
 
   // A lower bound that takes a few operations.
@@ -347,7 +396,7 @@ class Cells {
   }
 
   int64_t microbatches(int size) const {
-    return num_microbatches(space_.context.job.training.global_batch, size);
+    return num_microbatches(space_.context.job.training.global_batch, std::max(1, size));
   }
 
   // Numbers of pipelines, within about that factor, that share tables.

@@ -28,7 +28,7 @@ struct Bound {
 
 // A kind of plans: those with these properties.
 struct PlanKind {
-  int microbatch = 1;
+  int microbatch = 1;  // or any_microbatch(): pipelines have microbatches of unlike sizes
   int pipelines = 1;
   Zero zero = Zero::none;
   bool interleave = false;

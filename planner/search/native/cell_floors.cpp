@@ -99,6 +99,11 @@ double Crossing::least_message_s(int microbatch) {
   const auto [place, added] = message_s_.try_emplace(microbatch, kNever);
   double& least_s = place->second;
   if (!added) return least_s;
+  if (is_any(microbatch)) {
+    for (const int size : space_.sizes_of(microbatch))
+      least_s = std::min(least_s, least_message_s(size) / size);
+    return least_s;
+  }
   const PlanningContext& context = space_.context;
   for_each_link([&](const SpaceOption& from, const SpaceOption& to, const LinkCurve& link) {
     const StageKind& kind = space_.kinds[from.kind];
@@ -185,7 +190,8 @@ double NodeCrossing::least_s(const GroupWays& ways, int microbatch, int pipeline
   if (nodes < 2) return 0;
   for (const GpuSupply& supply : ways.supplies) card_s = std::min(card_s, supply.card_s);
   // Interleaved pipelines cross three times, in two directions.
-  double several_s = (interleave ? 1.5 : 1) * microbatches * microbatch * message_bytes_ * card_s;
+  double several_s =
+      (interleave ? 1.5 : 1) * microbatches * std::max(1, microbatch) * message_bytes_ * card_s;
   if (pipelines > 1) {
     const double summed_s = sums_s(ways, pipelines, microbatches);
     int most_replicas = 1;

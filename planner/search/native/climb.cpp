@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <numeric>
 #include <set>
 
 #include "planner/search/native/cut_layers.h"
@@ -29,7 +30,9 @@ class Climb {
     // Cheap changes to the end before larger ones. From where another climb was, it would go where that went.
     while (!scorer_.spent() && scorer_.passes(at_)) {
       if (blocks() || flags() || shifts() || shares() || orders()) continue;
-      if (counts() || degrees() || stages() || sizes() || chunks() || recomputation() || classes()) continue;
+      if (counts() || degrees() || stages() || sizes() || unlike_sizes() || chunks() || recomputation() ||
+          classes())
+        continue;
       break;
     }
     return value_;
@@ -137,8 +140,11 @@ class Climb {
         for (const int64_t given :
              {int64_t{at_.classes[from].pipelines}, int64_t{at_.classes[to].pipelines}, int64_t{1}}) {
           PlanTemplate next = at_;
-          next.classes[from].microbatches -= given;
-          next.classes[to].microbatches += given;
+          const int64_t of_from = at_.microbatch_of(at_.classes[from]),
+                        of_to = at_.microbatch_of(at_.classes[to]);
+          const int64_t alike = std::lcm(of_from, of_to);  // sequences
+          next.classes[from].microbatches -= given * (alike / of_from);
+          next.classes[to].microbatches += given * (alike / of_to);
           if (next.classes[from].microbatches >= next.classes[from].pipelines && take(next)) return true;
         }
       }
@@ -195,7 +201,7 @@ class Climb {
       for (const TemplateStage& stage : at_.classes[c].stages) used.insert(stage.option);
       for (const int option : used)
         for (const int other : space_.pools[static_cast<size_t>(pool_of(option))].options) {
-          if (other == option || !space_.has_times(other, at_.microbatch)) continue;
+          if (other == option || !space_.has_times(other, at_.microbatch_of(at_.classes[c]))) continue;
           PlanTemplate next = at_;
           std::vector<TemplateStage> stages;
           const int from = gpus_of(option), to = gpus_of(other);
@@ -244,7 +250,7 @@ class Climb {
       const bool in_use = used.contains(static_cast<int>(pool));
       int alike = -1;
       for (const int other : space_.pools[pool].options) {
-        if (!space_.has_times(other, at_.microbatch) || !space_.linked(other, option)) continue;
+        if (!space_.has_times(other, at_.microbatch_of(pipelines)) || !space_.linked(other, option)) continue;
         if (in_use)
           out.push_back(other);
         else if (gpus_of(other) <= gpus_of(option))
@@ -300,10 +306,28 @@ class Climb {
       for (TemplateClass& of : next.classes) {
         for (const TemplateStage& stage : of.stages)
           possible = possible && space_.has_times(stage.option, size);
-        of.microbatches = 0;
+        of.microbatches = of.microbatch = 0;
       }
       if (possible && take_again(next)) return true;
     }
+    return false;
+  }
+
+  // Of one class only.
+  bool unlike_sizes() {
+    if (!offers(PlanFeature::unlike_microbatches) || at_.classes.size() < 2 || at_.interleave > 1)
+      return false;
+    for (size_t c = 0; c < at_.classes.size(); ++c)
+      for (const int size : space_.microbatches) {
+        if (size == at_.microbatch_of(at_.classes[c])) continue;
+        PlanTemplate next = at_;
+        TemplateClass& of = next.classes[c];
+        of.microbatches = 0;
+        of.microbatch = size;
+        const bool possible = std::ranges::all_of(
+            of.stages, [&](const TemplateStage& stage) { return space_.has_times(stage.option, size); });
+        if (possible && take_again(next)) return true;
+      }
     return false;
   }
 

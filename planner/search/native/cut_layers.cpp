@@ -17,7 +17,11 @@ class Cutting {
  public:
   // `choose`: whether stages compute again is for the cut to say, not for the template.
   Cutting(Scorer& scorer, const PlanTemplate& of, const TemplateClass& pipelines, bool choose)
-      : scorer_(scorer), of_(of), pipelines_(pipelines), layers_(scorer.space().layers()) {
+      : scorer_(scorer),
+        of_(of),
+        pipelines_(pipelines),
+        microbatch_(of.microbatch_of(pipelines)),
+        layers_(scorer.space().layers()) {
     groups_ = static_cast<int>(of.groups(pipelines));
     microbatches_ =
         static_cast<int>((pipelines.microbatches + pipelines.pipelines - 1) / pipelines.pipelines);
@@ -115,7 +119,7 @@ class Cutting {
   void add_way(Ways& ways, int option, Recompute level, std::optional<Recompute> deep = {}) {
     ways.ways[static_cast<size_t>(ways.count++)] = {level, deep.value_or(level), deep.has_value(),
                                                     times_s_.size()};
-    const KindTimes& times = scorer_.space().times(option, of_.microbatch);
+    const KindTimes& times = scorer_.space().times(option, microbatch_);
     for (int layer = 0; layer <= layers_; ++layer)
       times_s_.push_back(times.forward(0, layer) + times.backward(Recompute::none, 0, layer) +
                          (times.again(level, 0, layer) + times.again(deep.value_or(level), 0, layer)) / 2);
@@ -126,7 +130,7 @@ class Cutting {
       if (space.can_recompute(option, Recompute::full)) add_way(ways, option, Recompute::full);
       return;
     }
-    const std::vector<Recompute> levels = worthwhile_levels(space, option, of_.microbatch);
+    const std::vector<Recompute> levels = worthwhile_levels(space, option, microbatch_);
     for (size_t i = 1; i < levels.size(); ++i) {
       // The way to the first costs next to nothing.
       if (i > 1) add_way(ways, option, levels[i - 1], levels[i]);
@@ -156,20 +160,68 @@ class Cutting {
     const TemplateStage& stage = pipelines_.stages[static_cast<size_t>(entry)];
     return scorer_.model().fits({scorer_.space().options[static_cast<size_t>(stage.option)].kind, first, end,
                                  recompute(entry, way, first, end), in_flight(entry, groups_, microbatches_),
-                                 of_.microbatch, microbatches_ > 1,
-                                 sharers(scorer_.space(), of_, stage.option), of_.zero, false, kWholeBackward,
+                                 microbatch_, microbatches_ > 1, sharers(scorer_.space(), of_, stage.option),
+                                 of_.zero, false, kWholeBackward,
                                  scorer_.space().most_offload(stage.option)});
   }
 
   Scorer& scorer_;
   const PlanTemplate& of_;
   const TemplateClass& pipelines_;
-  const int layers_;
+  const int microbatch_, layers_;
   int groups_ = 1, microbatches_ = 1;
   std::vector<double> times_s_;  // [ways of different stages][layer]
   std::vector<Ways> ways_;       // by stage
   std::vector<int> memory_end_;  // [stage][way][first layer]; -1 = not known
 };
+
+// Fills the pipelines of every class up to a time that is not quite enough for the global batch; what is left
+// goes where a further microbatch ends first. The very last one may be smaller: the largest come last.
+bool share_unlike_microbatches(const Space& space, PlanTemplate& of) {
+  if (of.interleave > 1) return false;
+  std::stable_sort(of.classes.begin(), of.classes.end(), [&](const TemplateClass& a, const TemplateClass& b) {
+    return of.microbatch_of(a) < of.microbatch_of(b);
+  });
+  const int64_t batch = space.context.job.training.global_batch;
+  std::vector<ClassTimes> times;
+  double low_s = 0, high_s = 0;
+  for (const TemplateClass& pipelines : of.classes) {
+    times.push_back(times_of(space, of, pipelines));
+    high_s = std::max(high_s, times.back().pipeline_s(static_cast<double>(batch), 1));
+  }
+  const auto left_after = [&](double end_s) {
+    int64_t left = batch;
+    for (size_t c = 0; c < of.classes.size(); ++c) {
+      TemplateClass& pipelines = of.classes[c];
+      const double each = (end_s - times[c].others_s) / std::max(times[c].slowest_s, 1e-12);
+      pipelines.microbatches =
+          std::clamp<int64_t>(static_cast<int64_t>(each), 1, batch) * pipelines.pipelines;
+      left -= pipelines.microbatches * of.microbatch_of(pipelines);
+    }
+    return left;
+  };
+  for (int i = 0; i < 2 * kCutBisections; ++i) {
+    const double middle_s = (low_s + high_s) / 2;
+    (left_after(middle_s) > 0 ? low_s : high_s) = middle_s;
+  }
+  int64_t left = left_after(low_s);
+  while (left > 0) {
+    TemplateClass* first = nullptr;
+    double first_s = kNever;
+    for (size_t c = 0; c < of.classes.size(); ++c) {
+      TemplateClass& pipelines = of.classes[c];
+      if (of.microbatch_of(pipelines) > left && c + 1 < of.classes.size()) continue;
+      const auto each = static_cast<double>(pipelines.microbatches / pipelines.pipelines + 1);
+      if (const double end_s = times[c].pipeline_s(each, 1); end_s < first_s) {
+        first = &pipelines;
+        first_s = end_s;
+      }
+    }
+    ++first->microbatches;
+    left -= of.microbatch_of(*first);
+  }
+  return -left < of.microbatch_of(of.classes.back());
+}
 
 }  // namespace
 
@@ -214,7 +266,7 @@ bool cut_by_speed(const Space& space, PlanTemplate& of, size_t pipeline_class) {
   if (entries > layers) return false;
   const auto time_s = [&](int entry, int first, int end) {
     const TemplateStage& stage = stages[static_cast<size_t>(entry)];
-    const KindTimes& times = space.times(stage.option, of.microbatch);
+    const KindTimes& times = space.times(stage.option, of.microbatch_of(of.classes[pipeline_class]));
     return times.forward(first, end) + times.backward(stage.recompute, first, end);
   };
   double rate = 0;
@@ -265,11 +317,12 @@ bool shorten(Scorer& scorer, PlanTemplate& of, size_t pipeline_class) {
 
 ClassTimes times_of(const Space& space, const PlanTemplate& of, const TemplateClass& pipelines) {
   const size_t groups = of.groups(pipelines);
+  const int microbatch = of.microbatch_of(pipelines);
   std::vector<double> by_group(groups, 0);
   int layer = 0;
   for (size_t i = 0; i < pipelines.stages.size(); ++i) {
     const TemplateStage& stage = pipelines.stages[i];
-    const KindTimes& times = space.times(stage.option, of.microbatch);
+    const KindTimes& times = space.times(stage.option, microbatch);
     by_group[i % groups] +=
         times.forward(layer, stage.end_layer) + times.backward(stage.recompute, layer, stage.end_layer);
     layer = stage.end_layer;
@@ -280,19 +333,23 @@ ClassTimes times_of(const Space& space, const PlanTemplate& of, const TemplateCl
   for (size_t g = 0; g < groups; ++g)
     if (g != slowest)
       out.others_s +=
-          by_group[g] * (of.interleave > 1 ? 1 : space.ramp_part(pipelines.stages[g].option, of.microbatch));
+          by_group[g] * (of.interleave > 1 ? 1 : space.ramp_part(pipelines.stages[g].option, microbatch));
   return out;
 }
 
 void share_equally(const Space& space, PlanTemplate& of) {
-  const int64_t total = num_microbatches(space.context.job.training.global_batch, of.microbatch);
-  const int64_t each = std::max<int64_t>(1, total / std::max(1, of.pipelines()));
-  for (TemplateClass& pipelines : of.classes)
+  for (TemplateClass& pipelines : of.classes) {
+    const int64_t total =
+        num_microbatches(space.context.job.training.global_batch, of.microbatch_of(pipelines));
+    const int64_t each = std::max<int64_t>(1, total / std::max(1, of.pipelines()));
     if (pipelines.microbatches < pipelines.pipelines) pipelines.microbatches = each * pipelines.pipelines;
+  }
 }
 
 bool share_batch(const Space& space, PlanTemplate& of) {
-  const int64_t microbatches = num_microbatches(space.context.job.training.global_batch, of.microbatch);
+  if (has_unlike_microbatches(of)) return share_unlike_microbatches(space, of);
+  const int64_t microbatches =
+      num_microbatches(space.context.job.training.global_batch, of.microbatch_of(of.classes.front()));
   if (microbatches < of.pipelines()) return false;
   if (of.classes.size() == 1) {
     of.classes[0].microbatches = microbatches;

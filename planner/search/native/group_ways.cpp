@@ -331,12 +331,13 @@ void GroupWays::find_needs(const ZoneRates& rates) {
 // that would grow at one. At the ends of a pipeline runs send one way only.
 void GroupWays::find_messages(const ZoneRates& rates) {
   const double element = element_bytes(space_.context.precision);
+  if (is_any(question_.microbatch)) latency_part = 1.0 / std::abs(question_.microbatch);
   message_bytes = kNever;
   for (const SpaceOption& option : space_.options) {
     const StageKind& kind = space_.kinds[option.kind];
     const double slowdown = std::min(1.0, kind.profile->overheads.message_slowdown);
     for (size_t l = 0; l + 1 < kind.sizes->size(); ++l)
-      message_bytes = std::min(message_bytes, slowdown * element * question_.microbatch *
+      message_bytes = std::min(message_bytes, slowdown * element * std::max(1, question_.microbatch) *
                                                   static_cast<double>((*kind.sizes)[l].output_elements));
   }
   // Whoever sends them.
@@ -351,7 +352,7 @@ void GroupWays::find_messages(const ZoneRates& rates) {
     of.near_s = std::min(of.near_s, message_bytes * rates.near_s[option]);
     of.port_s = std::min(of.port_s, message_bytes * rates.far_s[option] / supplies[supply].most_gpus);
     of.card_s = std::min(of.card_s, message_bytes * rates.card_s[option]);
-    of.latency_s = std::min(of.latency_s, rates.latency_s[option]);
+    of.latency_s = std::min(of.latency_s, latency_part * rates.latency_s[option]);
     supplies[supply].card_s = std::min(supplies[supply].card_s, rates.card_s[option]);
     supplies[supply].sum_card_s = std::min(supplies[supply].sum_card_s, rates.sum_card_s[option]);
     supplies[supply].latency_s = of.latency_s;
@@ -377,7 +378,7 @@ bool GroupWays::fits(const GroupWay& way, int first, int end, int in_flight) con
   stage.in_flight = in_flight;
   stage.recompute = way.recompute.of_blocks(std::min(end, space_.layers() - 1) - std::max(first, 1));
   stage.nothing_again = !way.recompute.uniform;
-  stage.microbatch = question_.microbatch;
+  stage.microbatch = is_any(question_.microbatch) ? space_.microbatches.front() : question_.microbatch;
   stage.offload = space_.most_offload(way.option);  // as if it took no time
   const bool sharded = shards_optimizer(std::max(question_.zero, space_.context.framework.zero));
   stage.replicas = sharded ? space_.most_sharers(question_.most_replicas) : question_.replicas;

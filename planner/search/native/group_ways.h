@@ -100,7 +100,7 @@ struct GroupWay {
 class GroupWays {
  public:
   struct Question {
-    int microbatch = 1;
+    int microbatch = 1;           // or any_microbatch()
     int replicas = 1;             // minimum number of replicas
     int most_replicas = 1;        // maximum number of replicas
     Zero zero = Zero::none;       // or less, if that needs less memory
@@ -146,6 +146,7 @@ class GroupWays {
   bool mesh = false;         // are gradients reduced over a mesh?
   bool split = false;        // may backwards be split?
   double message_bytes = 0;  // between stages; lower bound
+  double latency_part = 1;   // of a link's latency, in the time of a message
   double phases = 2;         // of gradient reduction
   double gathered = 0;       // gathered weight bytes per gradient byte
 

@@ -70,6 +70,8 @@ struct Effort {
   double from_previous = 0.25;  // part of the effort that replanning adds
   double split = 0.15;          // and the search for split backwards, from this many plans
   size_t split_from = 128;
+  double unlike = 0.1;  // and that for microbatches of unlike sizes, from this many plans
+  size_t unlike_from = 32;
   // Parts of it, of the search of savings: near other plans, and for other frameworks.
   double from_others = 0.15, uniform_saving = 0.5;
   FewGpusOptions few_split{.sequences = 0.3, .pairs = 0.5};
@@ -88,6 +90,7 @@ PlanFeatures offered(const PlanOptions& options, const PlanningContext& context)
   if (framework.uniform_plans) {
     out.erase(PlanFeature::unlike_cuts);
     out.erase(PlanFeature::unlike_shares);
+    out.erase(PlanFeature::unlike_microbatches);
     // Others have no such choice, or no tensor parallelism.
     if (framework.flags != FrameworkStyle::Flags::megatron) out.erase(PlanFeature::sequence_parallel);
   }
@@ -153,6 +156,7 @@ class NativeSearch {
       start_from_previous();
       if (extent_ != Extent::previous) start_from_nothing();
       if (offered_.contains(PlanFeature::split_backward)) split_backwards();
+      if (all_offered_.contains(PlanFeature::unlike_microbatches)) vary_microbatches();
     }
     finish();
     if (extent_ != Extent::previous && !context_.framework.uniform_plans) keep_previous();
@@ -172,6 +176,7 @@ class NativeSearch {
   static PlanFeatures limited(PlanFeatures features, Zero most) {
     if (most < Zero::gradients) features.erase(PlanFeature::zero2);
     if (most < Zero::parameters) features.erase(PlanFeature::zero3);
+    features.erase(PlanFeature::unlike_microbatches);  // has a search of its own
     return features;
   }
 
@@ -262,15 +267,37 @@ class NativeSearch {
     }
   }
 
+  // Near the best plans with pipelines of several classes: so that those with microbatches of unlike sizes
+  // are no worse.
+  void vary_microbatches() {
+    const auto known = ranked(effort_.unlike_from);
+    if (!known.empty()) alike_ = known.front().first;
+    Scorer& scorer =
+        unlike_.emplace(split_space_ ? *split_space_ : space_, goal_of(context_.job),
+                        static_cast<int64_t>(effort_.unlike * static_cast<double>(steps())), deadline_);
+    if (scorer_.recomputes_as_needed()) scorer.recompute_as_needed();
+    for (const auto& [value, of] : known)
+      if (of.classes.size() > 1) scorer.score(of);
+    PlanFeatures features = offered_;
+    features.insert(PlanFeature::unlike_microbatches);
+    for (auto& [value, of] : scorer.ranked(6)) climb(scorer, features, of, value);
+  }
+
   // The best of all these searches.
   std::vector<std::pair<double, PlanTemplate>> ranked(size_t most) const {
     std::vector<std::pair<double, PlanTemplate>> out = scorer_.ranked(most);
-    for (const std::optional<Scorer>* other : {&previous_, &split_})
+    for (const std::optional<Scorer>* other : {&previous_, &split_, &unlike_})
       if (*other)
-        for (auto& entry : (*other)->ranked(most)) out.push_back(std::move(entry));
+        for (auto& entry : (*other)->ranked(most))
+          if (other != &unlike_ || gains_by_sizes(entry)) out.push_back(std::move(entry));
     std::stable_sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
     out.resize(std::min(out.size(), most));
     return out;
+  }
+
+  // Has it microbatches of unlike sizes, and are they worth it?
+  bool gains_by_sizes(const std::pair<double, PlanTemplate>& entry) const {
+    return has_unlike_microbatches(entry.second) && kIdleSaving * entry.first <= alike_;
   }
 
   // From templates with their values, best first, while they are close to the best.
@@ -419,7 +446,9 @@ class NativeSearch {
   Scorer scorer_;
   std::optional<Scorer> previous_;  // of the search from previous plans
   std::optional<Space> split_space_;
-  std::optional<Scorer> split_;  // of that with split backwards
+  std::optional<Scorer> split_;   // of that with split backwards
+  std::optional<Scorer> unlike_;  // of that with microbatches of unlike sizes
+  double alike_ = kNever;         // the best value without
 };
 
 // The nodes that a plan uses.

@@ -190,6 +190,15 @@ bool enough_gpus(const Space& space, const PlanTemplate& of) {
   return true;
 }
 
+// Do microbatches of unlike sizes have the sequences of the global batch? Of one size there is one number.
+bool covers_batch(const Space& space, const PlanTemplate& of) {
+  if (!has_unlike_microbatches(of)) return true;
+  int64_t excess = -space.context.job.training.global_batch;
+  for (const TemplateClass& pipelines : of.classes)
+    excess += pipelines.microbatches * of.microbatch_of(pipelines);
+  return excess >= 0 && excess < of.microbatch_of(of.classes.back());
+}
+
 }  // namespace
 
 int PlanTemplate::pipelines() const {
@@ -205,6 +214,12 @@ bool has_replicas(const Space& space, const PlanTemplate& of) {
                      [&](const TemplateStage& stage) { return sharers(space, of, stage.option) > 1; });
 }
 
+bool has_unlike_microbatches(const PlanTemplate& of) {
+  return std::any_of(of.classes.begin(), of.classes.end(), [&](const TemplateClass& pipelines) {
+    return of.microbatch_of(pipelines) != of.microbatch_of(of.classes.front());
+  });
+}
+
 std::span<const Zero> zero_degrees_of(const Space& space, const PlanFeatures& offered,
                                       const PlanTemplate& of) {
   return zero_degrees(offered, has_replicas(space, of) ? 2 : 1);
@@ -215,8 +230,7 @@ int sharers(const Space& space, const PlanTemplate& of, int option) {
 }
 
 bool assign(const Space& space, const PlanTemplate& of, CompactPlan& plan) {
-  if (!enough_gpus(space, of)) return false;
-  plan.microbatch = of.microbatch;
+  if (!enough_gpus(space, of) || !covers_batch(space, of)) return false;
   plan.zero = of.zero;
   plan.interleave = of.interleave;
   plan.sequence_parallel = space.split == TokenSplit::all;
@@ -225,6 +239,7 @@ bool assign(const Space& space, const PlanTemplate& of, CompactPlan& plan) {
   plan.bills = space.bills;
   plan.stages.clear();
   plan.microbatches.clear();
+  plan.microbatch.clear();
   plan.first.assign(1, 0);
   for (const TemplateClass& pipelines : of.classes) {
     const int64_t round = of.interleave > 1 ? static_cast<int64_t>(of.groups(pipelines)) : 1;
@@ -247,6 +262,7 @@ bool assign(const Space& space, const PlanTemplate& of, CompactPlan& plan) {
       }
       plan.first.push_back(static_cast<int>(plan.stages.size()));
       plan.microbatches.push_back(static_cast<int>((each + (j < more ? 1 : 0)) * round));
+      plan.microbatch.push_back(of.microbatch_of(pipelines));
     }
   }
   std::vector<Dealt> order = dealing_order(space, of);
@@ -261,13 +277,15 @@ Plan plan_of(const Space& space, const CompactPlan& compact) {
   Plan plan;
   plan.model = space.context.job.model.name;
   plan.global_batch = space.context.job.training.global_batch;
-  plan.microbatch = compact.microbatch;
+  plan.microbatch = *std::ranges::min_element(compact.microbatch);
   plan.zero = compact.zero;
   plan.interleave = compact.interleave;
   std::vector<size_t> taken(space.nodes.size(), 0);
   for (int j = 0; j < compact.pipelines(); ++j) {
     PlanPipeline pipeline;
     pipeline.microbatches = compact.microbatches[static_cast<size_t>(j)];
+    if (const int size = compact.microbatch[static_cast<size_t>(j)]; size != plan.microbatch)
+      pipeline.microbatch = size;
     const auto stages = compact.of(j);
     const size_t groups = compact.groups(j);
     for (size_t i = 0; i < stages.size(); ++i) {
@@ -309,6 +327,7 @@ bool template_of(const Space& space, const Plan& plan, PlanTemplate& out) {
   for (const PlanPipeline& pipeline : plan.pipelines) {
     TemplateClass of;
     of.microbatches = pipeline.microbatches;
+    of.microbatch = pipeline.microbatch.value_or(0);
     for (const PlanStage& stage : pipeline.stages) {
       int option = -1;
       for (size_t o = 0; o < space.options.size(); ++o) {
@@ -317,11 +336,12 @@ bool template_of(const Space& space, const Plan& plan, PlanTemplate& out) {
         if (!joint && kind.gpu_type == stage.gpu_type && kind.zone == stage.zone && kind.shape == stage.shape)
           option = static_cast<int>(o);
       }
-      if (option < 0 || !space.has_times(option, plan.microbatch)) return false;
+      if (option < 0 || !space.has_times(option, microbatch_of(plan, pipeline))) return false;
       of.stages.push_back({option, stage.end_layer, stage.recompute});
     }
     // Shares of one class differ by one at most.
     if (!out.classes.empty() && out.classes.back().stages == of.stages &&
+        out.classes.back().microbatch == of.microbatch &&
         std::abs(out.classes.back().microbatches / out.classes.back().pipelines - of.microbatches) <= 1) {
       ++out.classes.back().pipelines;
       out.classes.back().microbatches += of.microbatches;
@@ -343,7 +363,8 @@ uint64_t hash_of(const PlanTemplate& of) {
        {of.microbatch, static_cast<int>(of.zero), of.interleave, of.block, static_cast<int>(of.fill)})
     add(static_cast<uint64_t>(value));
   for (const TemplateClass& pipelines : of.classes) {
-    add(static_cast<uint64_t>(pipelines.pipelines) << 40 | static_cast<uint64_t>(pipelines.microbatches));
+    add(static_cast<uint64_t>(pipelines.microbatch) << 52 | static_cast<uint64_t>(pipelines.pipelines) << 40 |
+        static_cast<uint64_t>(pipelines.microbatches));
     for (const TemplateStage& stage : pipelines.stages)
       add(static_cast<uint64_t>(stage.weight_delay + 1) << 52 | static_cast<uint64_t>(stage.option) << 40 |
           static_cast<uint64_t>(stage.end_layer) << 24 | static_cast<uint64_t>(stage.offload) << 23 |

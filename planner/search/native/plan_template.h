@@ -33,6 +33,7 @@ struct TemplateClass {
   // Of all its pipelines together; divided as evenly as possible, if interleaved in rounds of as many as
   // there are groups.
   int64_t microbatches = 0;
+  int microbatch = 0;  // sequences of each; 0: the template's
 
   bool operator==(const TemplateClass&) const = default;
 };
@@ -54,11 +55,14 @@ struct PlanTemplate {
 
   bool operator==(const PlanTemplate&) const = default;
   int pipelines() const;
+  int microbatch_of(const TemplateClass& of) const { return of.microbatch > 0 ? of.microbatch : microbatch; }
   size_t groups(const TemplateClass& of) const { return of.stages.size() / static_cast<size_t>(interleave); }
 };
 
 // Does any layer have several holders, whose gradients are summed?
 bool has_replicas(const Space& space, const PlanTemplate& of);
+// Do its pipelines have microbatches of different sizes?
+bool has_unlike_microbatches(const PlanTemplate& of);
 // The ZeRO degrees that it may have.
 std::span<const Zero> zero_degrees_of(const Space& space, const PlanFeatures& offered,
                                       const PlanTemplate& of);

@@ -54,10 +54,11 @@ struct Mix {
 class GpuGroup {
  public:
   // Keeps references. `stages` are those of the pipeline, which it may change.
-  GpuGroup(IterationModel& model, const PlanTemplate& of, int microbatches, std::vector<CompactStage>& stages,
-           size_t group, const Levels& levels, int layers)
+  GpuGroup(IterationModel& model, const PlanTemplate& of, int microbatch, int microbatches,
+           std::vector<CompactStage>& stages, size_t group, const Levels& levels, int layers)
       : model_(model),
         of_(of),
+        microbatch_(microbatch),
         microbatches_(microbatches),
         stages_(stages),
         group_(group),
@@ -137,7 +138,7 @@ class GpuGroup {
       const CompactStage& stage = stages_[group_];
       return model_.missing_bytes(
           {stage.kind, stage.first_layer, stage.end_layer, at(mix, group_),
-           in_flight(static_cast<int>(group_), static_cast<int>(groups_), microbatches_), of_.microbatch,
+           in_flight(static_cast<int>(group_), static_cast<int>(groups_), microbatches_), microbatch_,
            microbatches_ > 1, replicas, of_.zero, false, std::min(stage.weight_delay, microbatches_ - 1),
            offload_});
     }
@@ -146,12 +147,12 @@ class GpuGroup {
       stages_[i].offload = offload_;
     }
     return model_.missing_bytes(stages_, static_cast<int>(group_),
-                                {of_.microbatch, of_.interleave, microbatches_, replicas, of_.zero});
+                                {microbatch_, of_.interleave, microbatches_, replicas, of_.zero});
   }
 
   IterationModel& model_;
   const PlanTemplate& of_;
-  const int microbatches_;
+  const int microbatch_, microbatches_;
   std::vector<CompactStage>& stages_;
   const size_t group_, groups_;
   const Levels& levels_;
@@ -166,7 +167,7 @@ double offload_s(const Space& space, const PlanTemplate& of, const TemplateClass
   for (size_t i = group; i < pipelines.stages.size(); i += of.groups(pipelines)) {
     const TemplateStage& stage = pipelines.stages[i];
     const int kind = space.options[static_cast<size_t>(stage.option)].kind;
-    const KindTimes& times = space.times(stage.option, of.microbatch);
+    const KindTimes& times = space.times(stage.option, of.microbatch_of(pipelines));
     const int first = i > 0 ? pipelines.stages[i - 1].end_layer : 0;
     more_s += space.kinds.update_s(kind, times, first, stage.end_layer, Offload::optimizer) -
               space.kinds.update_s(kind, times, first, stage.end_layer, Offload::none);
@@ -210,13 +211,14 @@ void recompute_least(const Space& space, IterationModel& model, PlanTemplate& of
   }
   const auto microbatches =
       static_cast<int>((pipelines.microbatches + pipelines.pipelines - 1) / pipelines.pipelines);
+  const int microbatch = of.microbatch_of(pipelines);
   const size_t groups = of.groups(pipelines);
   std::optional<Levels> levels;
   for (size_t g = 0, option_of_levels = 0; g < groups; ++g) {
     const auto option = static_cast<size_t>(pipelines.stages[g].option);
-    if (!levels || option != option_of_levels) levels.emplace(space, static_cast<int>(option), of.microbatch);
+    if (!levels || option != option_of_levels) levels.emplace(space, static_cast<int>(option), microbatch);
     option_of_levels = option;
-    GpuGroup group(model, of, microbatches, stages, g, *levels, space.layers());
+    GpuGroup group(model, of, microbatch, microbatches, stages, g, *levels, space.layers());
     std::optional<Mix> least = group.least(Offload::none);
     Offload offload = Offload::none;
     const double again_s = least ? microbatches * group.again_s(*least) : kNever;

@@ -183,7 +183,7 @@ double Scorer::least_pipeline_s(const PlanTemplate& of) {
     for (size_t i = 0; i < pipelines.stages.size(); ++i) {
       const TemplateStage& stage = pipelines.stages[i];
       if (stage.end_layer <= layer) return 0;  // no plan
-      const KindTimes& times = space_.times(stage.option, of.microbatch);
+      const KindTimes& times = space_.times(stage.option, of.microbatch_of(pipelines));
       const double stage_s =
           times.forward(layer, stage.end_layer) + times.backward(stage.recompute, layer, stage.end_layer);
       group_s_[i % groups] += stage_s;

@@ -170,6 +170,46 @@ void Space::find_links() {
     }
 }
 
+const KindTimes& Space::least_times(int option, int microbatch) const {
+  const auto [known, is_new] = least_times_.try_emplace({option, microbatch});
+  KindTimes& least = known->second;
+  if (!is_new) return least;
+  // Sums over the layers of the least, or the most, of all sizes.
+  const auto sum = [&](bool most, const auto& of_layer) {
+    std::vector<double> sums = {0};
+    for (int layer = 0; layer < layers(); ++layer) {
+      std::optional<double> best;
+      for (const int size : sizes_of(microbatch)) {
+        if (!has_times(option, size)) continue;
+        const double s = of_layer(times(option, size), layer, size);
+        best = !best ? s : most ? std::max(*best, s) : std::min(*best, s);
+      }
+      sums.push_back(sums.back() + best.value_or(0));
+    }
+    return sums;
+  };
+  least.forward_s =
+      sum(false, [](const KindTimes& of, int l, int size) { return of.forward(l, l + 1) / size; });
+  least.backward_s = sum(false, [](const KindTimes& of, int l, int size) {
+    return of.backward(Recompute::none, l, l + 1) / size;
+  });
+  // The more of a backward can wait, the earlier its pipeline may end.
+  const std::vector<double> weights =
+      sum(true, [](const KindTimes& of, int l, int size) { return of.weights(l, l + 1) / size; });
+  least.weight_s = {0};
+  for (size_t l = 0; l + 1 < weights.size(); ++l)
+    least.weight_s.push_back(least.weight_s.back() + std::min(weights[l + 1] - weights[l],
+                                                              least.backward_s[l + 1] - least.backward_s[l]));
+  for (const Recompute level : kTrainedLevels)
+    if (level != Recompute::none)
+      least.again_s[static_cast<size_t>(level)] =
+          sum(false, [&](const KindTimes& of, int l, int size) { return of.again(level, l, l + 1) / size; });
+  least.update_s = sum(false, [](const KindTimes& of, int l, int) {
+    return of.update_s[static_cast<size_t>(l) + 1] - of.update_s[static_cast<size_t>(l)];
+  });
+  return least;
+}
+
 double Space::ramp_part(int option, int microbatch) const {
   if (!split_backward) return 1;
   const KindTimes& of = times(option, microbatch);

@@ -6,9 +6,13 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
+#include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "planner/search/problem/goal.h"
@@ -43,6 +47,15 @@ struct SpaceOption {
   int in_resources = 0;  // in Resources::options; unused for a joint pool
 };
 
+// Instead of a size, of plans whose pipelines have microbatches of any sizes up to one: a sequence, whose
+// times are those of a microbatch divided by its size, the least of all sizes.
+constexpr int any_microbatch(int most) {
+  return -most;
+}
+constexpr bool is_any(int microbatch) {
+  return microbatch < 0;
+}
+
 class Space {
  public:
   // Keeps references to both.
@@ -68,15 +81,26 @@ class Space {
     return most_copies == 1 ? pipelines : std::min(pipelines * most_copies, std::max(pipelines, gpus_));
   }
 
+  // A size, or those that it may be.
+  std::span<const int> sizes_of(int microbatch) const {
+    const auto end = std::ranges::upper_bound(microbatches, std::abs(microbatch));
+    const auto begin =
+        is_any(microbatch) ? microbatches.begin() : std::ranges::find(microbatches, microbatch);
+    return {begin, std::max(begin, end)};
+  }
+
   int layers() const { return context.job.model.num_all_layers(); }
   // That a plan can use.
   int gpus() const;
   // The option of a pool with that shape; -1 if there is none.
   int option_of(int pool, ReplicaShape shape) const;
   bool has_times(int option, int microbatch) const {
-    return kinds.has_times(options[static_cast<size_t>(option)].kind, microbatch);
+    const int kind = options[static_cast<size_t>(option)].kind;
+    if (!is_any(microbatch)) return kinds.has_times(kind, microbatch);
+    return std::ranges::any_of(sizes_of(microbatch), [&](int size) { return kinds.has_times(kind, size); });
   }
   const KindTimes& times(int option, int microbatch) const {
+    if (is_any(microbatch)) return least_times(option, microbatch);
     return kinds.times(options[static_cast<size_t>(option)].kind, microbatch);
   }
   // Is a link between the two over the network known?
@@ -94,12 +118,14 @@ class Space {
   double ramp_part(int option, int microbatch) const;
 
  private:
+  const KindTimes& least_times(int option, int microbatch) const;
   int64_t most_groups() const;
   void join_zones();
   void find_links();
 
-  std::vector<bool> linked_;  // [option][option]
-  int gpus_ = 0;              // gpus()
+  mutable std::map<std::pair<int, int>, KindTimes> least_times_;  // by option and any_microbatch()
+  std::vector<bool> linked_;                                      // [option][option]
+  int gpus_ = 0;                                                  // gpus()
 };
 
 }  // namespace sailor::native

@@ -17,7 +17,7 @@ void for_each_splittable(const Space& space, PlanTemplate& of, size_t pipeline_c
     TemplateStage& stage = pipelines.stages[i];
     const int first = pipelines.stages[i - 1].end_layer;
     if (stage.end_layer <= first) return;  // no plan
-    if (space.times(stage.option, of.microbatch).weights(first, stage.end_layer) > 0)
+    if (space.times(stage.option, of.microbatch_of(pipelines)).weights(first, stage.end_layer) > 0)
       visit(stage, static_cast<int>(i), first, std::min(static_cast<int>(i), microbatches - 1), microbatches);
   }
 }
@@ -26,12 +26,13 @@ void for_each_splittable(const Space& space, PlanTemplate& of, size_t pipeline_c
 
 Delays delay_weights(const Space& space, IterationModel& model, PlanTemplate& of, size_t pipeline_class) {
   Delays out;
+  const int microbatch = of.microbatch_of(of.classes[pipeline_class]);
   const int stages = static_cast<int>(of.classes[pipeline_class].stages.size());
   for_each_splittable(
       space, of, pipeline_class, [&](TemplateStage& stage, int i, int first, int most, int microbatches) {
         const auto fits = [&](int delay) {
           return model.fits({space.options[static_cast<size_t>(stage.option)].kind, first, stage.end_layer,
-                             stage.recompute, in_flight(i, stages, microbatches), of.microbatch,
+                             stage.recompute, in_flight(i, stages, microbatches), microbatch,
                              microbatches > 1, sharers(space, of, stage.option), of.zero, false, delay,
                              stage.offload});
         };

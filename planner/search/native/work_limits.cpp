@@ -85,7 +85,11 @@ double WorkLimits::least_s(const AreaBound& area, const Kind& kind, double micro
             most_work(area, {1, supply.card_s, supply.sum_card_s, supply.latency_s}, s, kind, microbatches);
         of_zone += std::min(gpus_work, nodes.nodes * node_work);
       }
-      if (zones_.size() > 1) of_zone = std::min(of_zone, most_work(area, zone.border, s, kind, microbatches));
+      if (zones_.size() > 1) {
+        Border border = zone.border;
+        border.latency_s *= ways.latency_part;
+        of_zone = std::min(of_zone, most_work(area, border, s, kind, microbatches));
+      }
       all += of_zone;
     }
     return all >= work;

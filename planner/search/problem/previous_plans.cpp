@@ -70,6 +70,7 @@ bool has_only(const PlanFeatures& offered, const Plan& plan) {
   const int round = plan.interleave > 1 ? num_groups(plan, *most) : 1;
   if (most->microbatches - least->microbatches > round && !offered.contains(PlanFeature::unlike_shares))
     return false;
+  if (has_unlike_microbatches(plan) && !offered.contains(PlanFeature::unlike_microbatches)) return false;
   const auto cut_like = [](const PlanStage& a, const PlanStage& b) { return a.end_layer == b.end_layer; };
   return offered.contains(PlanFeature::unlike_cuts) ||
          std::ranges::all_of(plan.pipelines, [&](const PlanPipeline& pipeline) {
@@ -99,9 +100,17 @@ std::vector<Plan> still_possible(const Plan& previous, const JobSpec& job, const
       if (!there.count({stage.gpu_type, stage.zone})) return true;
     return false;
   });
-  const int64_t total = num_microbatches(plan.global_batch, plan.microbatch);
+  const int64_t total =
+      plan.pipelines.empty()
+          ? 0
+          : num_microbatches(plan.global_batch, microbatch_of(plan, plan.pipelines.front()));
   const size_t fit = pipelines_that_fit(plan, job.resources, usable);
   if (fit == 0) return {};
+  if (has_unlike_microbatches(plan)) {
+    plan.pipelines.resize(fit);
+    if (fit < previous.pipelines.size()) share_batch(plan);
+    return {plan};
+  }
   std::vector<Plan> plans;
   if (fit == previous.pipelines.size()) {
     plans.push_back(plan);
@@ -118,8 +127,7 @@ std::vector<Plan> still_possible(const Plan& previous, const JobSpec& job, const
         count == 1 || (total + static_cast<int64_t>(count) - 2) / (static_cast<int64_t>(count) - 1) != rounds;
     if (count != most && !last_of_these) continue;
     plan.pipelines.resize(count);
-    const std::vector<int> shares = share_microbatches(total, static_cast<int>(count));
-    for (size_t j = 0; j < count; ++j) plan.pipelines[j].microbatches = shares[j];
+    share_batch(plan);
     plans.push_back(plan);
   }
   return plans;

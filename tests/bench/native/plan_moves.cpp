@@ -33,9 +33,11 @@ void align_chunks(const Plan& plan, PlanPipeline& pipeline) {
     use_gpus_of(pipeline.stages[s % groups], pipeline.stages[s]);
 }
 
+// In sequences.
 std::vector<double> present_shares(const Plan& plan) {
   std::vector<double> out;
-  for (const PlanPipeline& pipeline : plan.pipelines) out.push_back(pipeline.microbatches);
+  for (const PlanPipeline& pipeline : plan.pipelines)
+    out.push_back(static_cast<double>(pipeline.microbatches) * microbatch_of(plan, pipeline));
   return out;
 }
 
@@ -140,7 +142,24 @@ struct Mover {
       if (plan.microbatch % 2 != 0) return false;
       plan.microbatch /= 2;
     }
+    for (PlanPipeline& pipeline : plan.pipelines) pipeline.microbatch.reset();
     return share_by_weight(plan, present_shares(plan));
+  }
+
+  bool change_own_microbatch() {
+    if (!allowed.contains(PlanFeature::unlike_microbatches)) return false;
+    const std::vector<double> shares = present_shares(plan);
+    PlanPipeline& pipeline = any_pipeline();
+    const int size = microbatch_of(plan, pipeline);
+    const bool all = random.chance(0.5);  // that are like it
+    const int to = random.chance(0.5) ? 2 * size : size / 2;
+    const auto alike = [&](const PlanPipeline& other) {
+      return other.stages.front().gpu_type == pipeline.stages.front().gpu_type &&
+             other.stages.size() == pipeline.stages.size();
+    };
+    for (PlanPipeline& other : plan.pipelines)
+      if (&other == &pipeline || (all && alike(other))) other.microbatch = to;
+    return to > 0 && share_by_weight(plan, shares);
   }
 
   bool add_pipeline() {
@@ -234,6 +253,7 @@ struct Mover {
     const int count = random.integer(1, 4) * (plan.interleave > 1 ? num_groups(plan, from) : 1);
     if (&from == &to || from.microbatches <= count) return false;
     if (plan.interleave > 1 && from.stages.size() != to.stages.size()) return false;
+    if (microbatch_of(plan, from) != microbatch_of(plan, to)) return false;
     from.microbatches -= count;
     to.microbatches += count;
     return true;
@@ -315,12 +335,13 @@ struct Mover {
   bool move() {
     using Move = bool (Mover::*)();
     static const std::vector<Move> moves = {
-        &Mover::shift_boundary,    &Mover::shift_boundary,     &Mover::swap_gpus,
-        &Mover::move_to_free_gpus, &Mover::change_tp,          &Mover::add_pipeline,
-        &Mover::change_microbatch, &Mover::drop_pipeline,      &Mover::merge_stages,
-        &Mover::split_stage,       &Mover::lengthen,           &Mover::shorten,
-        &Mover::move_microbatches, &Mover::change_zero,        &Mover::change_recompute,
-        &Mover::change_interleave, &Mover::change_token_split, &Mover::change_weight_delay,
+        &Mover::shift_boundary,        &Mover::shift_boundary,     &Mover::swap_gpus,
+        &Mover::move_to_free_gpus,     &Mover::change_tp,          &Mover::add_pipeline,
+        &Mover::change_microbatch,     &Mover::drop_pipeline,      &Mover::merge_stages,
+        &Mover::split_stage,           &Mover::lengthen,           &Mover::shorten,
+        &Mover::move_microbatches,     &Mover::change_zero,        &Mover::change_recompute,
+        &Mover::change_interleave,     &Mover::change_token_split, &Mover::change_weight_delay,
+        &Mover::change_own_microbatch,
     };
     return (this->*random.pick(moves))();
   }

@@ -19,11 +19,20 @@ std::vector<int> even_ends(int layers, int count) {
 }  // namespace
 
 bool share_by_weight(Plan& plan, const std::vector<double>& weights) {
+  if (has_unlike_microbatches(plan)) {
+    if (plan.interleave > 1) return false;
+    for (size_t d = 0; d < weights.size(); ++d)
+      plan.pipelines[d].microbatches =
+          std::max(1, static_cast<int>(weights[d] / microbatch_of(plan, plan.pipelines[d])));
+    share_batch(plan);
+    const int64_t excess = sequences_of_microbatches(plan) - plan.global_batch;
+    return excess >= 0 && excess < microbatch_of(plan, plan.pipelines.back());
+  }
   const size_t groups = groups_of(plan, 0);
   for (size_t d = 1; d < plan.pipelines.size(); ++d)
     if (plan.interleave > 1 && groups_of(plan, d) != groups) return false;
   const int64_t round = plan.interleave > 1 ? static_cast<int64_t>(groups) : 1;
-  const int64_t total = num_microbatches(plan.global_batch, plan.microbatch);
+  const int64_t total = num_microbatches(plan.global_batch, microbatch_of(plan, plan.pipelines.front()));
   const int64_t rounds = total / round;
   if (total % round != 0 || rounds < static_cast<int64_t>(plan.pipelines.size())) return false;
   const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);

@@ -17,13 +17,14 @@
 
 namespace sailor::oracle {
 
-// No ZeRO-3, with which a pipeline's computation depends on the other pipelines; no split backwards and
-// offloaded states, of which there are too many.
+// No ZeRO-3, with which a pipeline's computation depends on the other pipelines; no split backwards,
+// offloaded states and unlike microbatches, of which there are too many.
 inline PlanFeatures enumerated_features() {
   PlanFeatures features = trainable_features();
   features.erase(PlanFeature::zero3);
   features.erase(PlanFeature::split_backward);
   features.erase(PlanFeature::offload);
+  features.erase(PlanFeature::unlike_microbatches);
   return features;
 }
 

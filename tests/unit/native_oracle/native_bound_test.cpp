@@ -63,11 +63,13 @@ class FastestPlans {
                     split_resources = usable_resources(context, {}, rejected, any_context);
     const Space space(context, resources), split(context, split_resources, TokenSplit::all);
     Deadline deadline(kNever);
+    const int any_size = any_microbatch(space.microbatches.empty() ? 1 : space.microbatches.back());
     double best_s = kNever;
     for (const auto& [key, plan] : fastest_) {
       const auto& [microbatch, pipelines, zero, interleave] = key;
-      const double bound_s = least_possible(plan.plan.sequence_parallel ? split : space, judge_.allowed(),
-                                            PlanKind{microbatch, pipelines, zero, interleave});
+      const double bound_s =
+          least_possible(plan.plan.sequence_parallel ? split : space, judge_.allowed(),
+                         PlanKind{microbatch > 0 ? microbatch : any_size, pipelines, zero, interleave});
       EXPECT_LE(bound_s, plan.iteration_s * kSlack) << problem << ": " << summary(plan.plan);
       best_s = std::min(best_s, plan.iteration_s);
     }
@@ -97,8 +99,9 @@ class FastestPlans {
     if (!verdict || !verdict->fits()) return verdict;
     const int pipelines = static_cast<int>(plan.pipelines.size());
     // One replica shards nothing.
-    bench::Rival& best = fastest_[{plan.microbatch, pipelines, has_replicas(plan) ? plan.zero : Zero::none,
-                                   plan.interleave > 1}];
+    const int microbatch = has_unlike_microbatches(plan) ? 0 : microbatch_of(plan, plan.pipelines[0]);
+    bench::Rival& best =
+        fastest_[{microbatch, pipelines, has_replicas(plan) ? plan.zero : Zero::none, plan.interleave > 1}];
     if (best.iteration_s == 0 || verdict->iteration_s < best.iteration_s)
       best = {"", plan, verdict->iteration_s};
     return verdict;

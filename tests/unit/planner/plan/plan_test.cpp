@@ -53,8 +53,50 @@ TEST(Plan, MicrobatchesAreSharedAsFloorOrCeilingLargerFirst) {
   EXPECT_THROW(share_microbatches(1, 0), std::invalid_argument);
 }
 
+// Pipelines of 1, 4 and 2 sequences at a time, 19 in all; the last microbatch has one of its two.
+Plan unlike_plan() {
+  Plan plan = example_plan();
+  plan.global_batch = 19;
+  plan.microbatch = 2;
+  plan.pipelines = {{4, {stage_of(0, 6, "small", 1)}, 1},
+                    {3, {stage_of(0, 6, "big", 2)}, 4},
+                    {2, {stage_of(0, 6, "big", 1)}}};
+  return plan;
+}
+
+TEST(Plan, UnlikeMicrobatchesAreSharedInTheProportionsThatThereAre) {
+  Plan plan = unlike_plan();
+  EXPECT_THAT(microbatch_sizes(plan), ElementsAre(1, 2, 4));
+  EXPECT_EQ(sequences_of_microbatches(plan), 20);
+  share_batch(plan);
+  EXPECT_EQ(plan.pipelines[0].microbatches, 3);
+  EXPECT_EQ(plan.pipelines[1].microbatches, 3);
+  EXPECT_EQ(plan.pipelines[2].microbatches, 2);
+  // Without the last one, and with other numbers of sequences.
+  for (int64_t batch = 6; batch < 60; ++batch)
+    for (const size_t pipelines : {3u, 2u}) {
+      plan = unlike_plan();
+      plan.global_batch = batch;
+      plan.pipelines.resize(pipelines);
+      share_batch(plan);
+      const int64_t excess = sequences_of_microbatches(plan) - batch;
+      EXPECT_GE(excess, 0) << batch;
+      EXPECT_LT(excess, pipelines == 3 ? 2 : 4) << batch;
+      if (batch < 20) continue;
+      const double part = 12.0 * static_cast<double>(batch) / (pipelines == 3 ? 20 : 16);
+      EXPECT_NEAR(4 * plan.pipelines[1].microbatches, part, 4) << batch;
+    }
+  plan = example_plan();
+  plan.global_batch = 33;
+  share_batch(plan);
+  EXPECT_EQ(plan.pipelines[0].microbatches, 5);
+  EXPECT_EQ(plan.pipelines[1].microbatches, 4);
+}
+
 TEST(Plan, SummaryIsOneLine) {
   EXPECT_EQ(summary(example_plan()), "2 pipelines: 4xbig tp4 | 1xsmall tp1; 2xbig tp2, 3 microbatches of 4");
+  EXPECT_EQ(summary(unlike_plan()),
+            "3 pipelines: 1xsmall tp1; 2xbig tp2; 1xbig tp1, 9 microbatches of 1 or 2 or 4");
 }
 
 TEST(PlanJson, WritingAndReadingGivesTheSame) {
@@ -67,6 +109,22 @@ TEST(PlanJson, WritingAndReadingGivesTheSame) {
     EXPECT_DOUBLE_EQ(*plan.prediction->bound_iteration_s, 1.25);
     EXPECT_FALSE(plan.prediction->bound[Expense::cost]);
   }
+}
+
+TEST(PlanJson, APipelineMaySayTheSizeOfItsMicrobatches) {
+  const std::string json = to_json(unlike_plan(), -1);
+  EXPECT_THAT(json, HasSubstr(R"({"microbatches":4,"microbatch":1,"stages")"));
+  const Plan plan = parse_plan(json, "p");
+  EXPECT_EQ(to_json(plan, -1), json);
+  EXPECT_EQ(microbatch_of(plan, plan.pipelines[1]), 4);
+  EXPECT_EQ(microbatch_of(plan, plan.pipelines[2]), 2);
+  EXPECT_FALSE(plan.pipelines[2].microbatch);
+  // One that all have is the plan's.
+  Plan alike = unlike_plan();
+  for (PlanPipeline& pipeline : alike.pipelines) pipeline.microbatch = 4;
+  alike = parse_plan(to_json(alike), "p");
+  EXPECT_EQ(alike.microbatch, 4);
+  for (const PlanPipeline& pipeline : alike.pipelines) EXPECT_FALSE(pipeline.microbatch);
 }
 
 TEST(PlanJson, ForeignFiguresInThePredictionAreLeftAlone) {
@@ -288,6 +346,13 @@ TEST(RankLayout, MicrobatchesCoverTheGlobalBatchOnceAndOnlyTheLastIsSmaller) {
       }
     }
   }
+  const std::vector<std::vector<std::pair<int64_t, int>>> ranges = {
+      {{0, 1}, {1, 1}, {2, 1}, {3, 1}}, {{4, 4}, {8, 4}, {12, 4}}, {{16, 2}, {18, 1}}};
+  for (size_t p = 0; p < ranges.size(); ++p)
+    for (size_t m = 0; m < ranges[p].size(); ++m) {
+      const MicrobatchRange range = microbatch_range(unlike_plan(), static_cast<int>(p), static_cast<int>(m));
+      EXPECT_EQ(std::pair(range.first_sequence, range.sequences), ranges[p][m]) << p << " " << m;
+    }
   EXPECT_THROW(microbatch_range(example_plan(), 0, 2), std::out_of_range);
   EXPECT_THROW(microbatch_range(example_plan(), 2, 0), std::out_of_range);
 }

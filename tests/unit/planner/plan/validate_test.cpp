@@ -77,6 +77,31 @@ TEST(CheckPlan, AGoodPlanHasNoViolations) {
   EXPECT_THAT(check_plan(valid_plan(), cluster()), IsEmpty());
 }
 
+TEST(CheckPlan, MicrobatchesOfUnlikeSizesHaveTheSequencesOfTheBatch) {
+  Plan p = valid_plan();
+  p.pipelines[1].microbatch = 2;  // 4 + 4 + 2
+  EXPECT_THAT(check_plan(p, valid_job()), IsEmpty());
+  EXPECT_THAT(check_plan(p, valid_job(), PlanFeatures{PlanFeature::unlike_cuts}),
+              ElementsAre("unlike microbatches are not supported by this version's trainer"));
+  p.pipelines[1].microbatch = 3;  // the very last has 2 of 3
+  EXPECT_THAT(check_plan(p, valid_job()), IsEmpty());
+  for (const int wrong : {1, 0}) {  // too few; none
+    p.pipelines[1].microbatch = wrong;
+    EXPECT_THAT(check_plan(p, valid_job()),
+                ElementsAre(wrong == 0 ? "microbatch 0 must be at least 1"
+                                       : "the microbatches have 9 sequences, the global batch has 10: only "
+                                         "the very last one, of 1, may be smaller"));
+  }
+  p = valid_plan();
+  p.pipelines[0].microbatch = 5;  // nothing is left for the last one
+  EXPECT_THAT(check_plan(p, valid_job()),
+              ElementsAre("the microbatches have 14 sequences, the global batch has 10: only the very last "
+                          "one, of 4, may be smaller"));
+  for (PlanPipeline& pipeline : p.pipelines) pipeline.microbatch = 5;
+  EXPECT_THAT(check_plan(p, valid_job()),
+              ElementsAre("3 microbatches of 5 do not match the global batch of 10, which needs 2"));
+}
+
 TEST(CheckPlan, NamesWhatDoesNotFitTheJob) {
   Plan p = valid_plan();
   p.pipelines[0].stages[1].first_layer = 5;

@@ -102,6 +102,10 @@ TEST(MegatronFlags, SaysWhyItCannotRunAPlan) {
             "its pipelines have different numbers of stages");
   EXPECT_EQ(why({{{0, 10, "fast", 1}}, {{0, 10, "fast", 1}}, {{0, 10, "fast", 1}}}),
             "its pipelines take different numbers of microbatches");
+  const test::Instance in = eight_blocks();
+  Plan plan = test::make_plan(in, 1, {{{0, 10, "fast", 1}}, {{0, 10, "fast", 1}}});
+  plan.pipelines[1].microbatch = 3;
+  EXPECT_EQ(megatron_flags(in.job, plan).why_not, "its pipelines have microbatches of different sizes");
   EXPECT_EQ(why({{{0, 5, "fast", 1}, {5, 10, "fast", 1}}, {{0, 4, "fast", 1}, {4, 10, "fast", 1}}}),
             "its pipelines cut the layers differently");
 }

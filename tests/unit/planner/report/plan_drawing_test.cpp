@@ -68,6 +68,21 @@ TEST(PlanDrawing, StagesThatRecomputeSayIt) {
   EXPECT_NE(plan_drawing(plan, prediction).find("| recomputes "), std::string::npos);
 }
 
+TEST(PlanDrawing, UnlikeMicrobatchesHaveTheirSize) {
+  const test::Instance in = long_names(4);
+  Plan plan = test::make_plan(in, 1, {{{0, 6, "fast", 1}}, {{0, 6, "fast", 1}}});
+  plan.pipelines[1].microbatches = 4;
+  plan.pipelines[1].microbatch = 2;
+  const std::vector<DrawnPipeline> drawn = drawn_pipelines(plan, simulate(in.context(), plan));
+  ASSERT_EQ(drawn.size(), 2u);
+  EXPECT_EQ(drawn[0].work, "8 microbatches of 1");
+  EXPECT_EQ(drawn[1].work, "4 microbatches of 2");
+  EXPECT_EQ(drawn[1].microbatch, 2);
+  // As many of them make no pipelines alike.
+  plan.pipelines[1].microbatches = 8;
+  EXPECT_EQ(drawn_pipelines(plan, simulate(in.context(), plan)).size(), 2u);
+}
+
 TEST(PlanDrawing, LeavesOutTheMiddleOfWidePlansAndCountsIt) {
   const test::Instance in = long_names(14);
   std::vector<test::StageSpec> stages = one_layer_each(16, "fast");

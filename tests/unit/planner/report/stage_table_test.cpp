@@ -66,6 +66,16 @@ TEST(StageTable, EqualStagesOfEqualPipelinesAreOneRow) {
   EXPECT_EQ(rows(stage_table(plan, simulate(in.context(), plan))).size(), 7u);
 }
 
+TEST(StageTable, UnlikeMicrobatchesHaveTheirSize) {
+  const test::Instance in = two_small_types();
+  Plan plan = test::make_plan(in, 2, {{{0, 6, "fast", 1}}, {{0, 6, "slow", 1}}});
+  plan.pipelines[1].microbatches = 8;
+  plan.pipelines[1].microbatch = 1;
+  const std::vector<std::string> table = rows(stage_table(plan, simulate(in.context(), plan)));
+  EXPECT_THAT(table[1], ::testing::MatchesRegex("0 +0 +4x2 0-5 +fast .*"));
+  EXPECT_THAT(table[2], ::testing::MatchesRegex("1 +0 +8x1 0-5 +slow .*"));
+}
+
 TEST(StageTable, SaysHowMuchOfTheLayerTimesIsEstimated) {
   test::Instance in = two_small_types();
   const Plan plan = test::make_plan(in, 1, {{{0, 3, "fast", 1}, {3, 6, "slow", 1}}});

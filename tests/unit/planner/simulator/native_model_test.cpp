@@ -67,6 +67,31 @@ TEST(NativeModel, TheSlowestPipelineWithItsOwnMicrobatchesDecides) {
   EXPECT_NEAR(simulate(in.context(), plan).pipeline_s, 6 * 0.02 * 5.5, 1e-12);
 }
 
+TEST(NativeModel, MicrobatchesOfUnlikeSizesHaveTheirOwnTimeMessagesAndMemory) {
+  Instance in = two_types();
+  in.set_network(0, 1e9);
+  const std::vector<test::StageSpec> two_stages = {{0, 3, "fast", 1}, {3, 6, "fast", 1}};
+  const Prediction ones = simulate(in.context(), test::make_plan(in, 1, {two_stages, two_stages}));
+  const Prediction twos = simulate(in.context(), test::make_plan(in, 2, {two_stages, two_stages}));
+  Plan plan = test::make_plan(in, 1, {two_stages, two_stages});
+  plan.pipelines[1].microbatches = 2;
+  plan.pipelines[1].microbatch = 2;
+  const Prediction both = simulate(in.context(), plan);
+  for (size_t i = 0; i < 4; ++i) {
+    const StagePrediction &own = both.stages.at(i), &alike = (i < 2 ? ones : twos).stages.at(i);
+    EXPECT_EQ(own.forward_s, alike.forward_s) << i;
+    EXPECT_EQ(own.send_forward_s, alike.send_forward_s) << i;
+    EXPECT_EQ(own.memory.total(), alike.memory.total()) << i;
+  }
+  EXPECT_NEAR(both.pipeline_s, std::max(ones.pipeline_s, twos.pipeline_s), 1e-12);
+  // Which of them is the plan's, and which of them its own, makes no difference.
+  plan.microbatch = 2;
+  plan.pipelines[0].microbatch = 1;
+  plan.pipelines[1].microbatch.reset();
+  EXPECT_EQ(simulate(in.context(), plan).iteration_s, both.iteration_s);
+  EXPECT_THROW(simulate(in.context(), plan, CostModel::published), InputError);
+}
+
 TEST(NativeModel, GradientSyncOfUnlikeCutsGoesByCommonLayers) {
   Instance in = two_types();
   in.set_network(0, 1e9);

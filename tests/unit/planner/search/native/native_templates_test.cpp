@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "planner/plan/plan_json.h"
 #include "planner/plan/validate.h"
 #include "planner/search/native/bound.h"
 #include "planner/search/native/compositions.h"
@@ -142,6 +143,50 @@ TEST_F(Templates, InterleavedMicrobatchesGoInRounds) {
   EXPECT_EQ(compact.of(0)[0].node, compact.of(0)[2].node);
   of.classes[0].microbatches = 63;
   EXPECT_FALSE(assign(space, of, compact));
+}
+
+TEST_F(Templates, MicrobatchesOfUnlikeSizesShareTheBatchByTime) {
+  in = test::empty_instance(4, 61);
+  in.add_type("t", 0.02, int64_t{1} << 40, 3.6, {1, 2, 4}, {1});
+  in.add_type("u", 0.06, int64_t{1} << 40, 1, {1, 2, 4}, {1});  // slower
+  for (const char* type : {"t", "u"})
+    for (int node = 0; node < 2; ++node) in.add_node(type + std::to_string(node), type, 2);
+  TemplateProblem problem(in);
+  const Space& space = problem.space;
+  for (const auto& [of_fast, of_slow] : {std::pair(4, 1), {1, 4}, {4, 2}, {2, 1}}) {
+    PlanTemplate of;
+    of.microbatch = of_slow;
+    for (const int pool : {0, 1})
+      of.classes.push_back({.stages = {{space.option_of(pool, {1}), 2}, {space.option_of(pool, {1}), 6}},
+                            .pipelines = 2 - pool,
+                            .microbatch = pool == 0 ? of_fast : 0});
+    ASSERT_TRUE(share_batch(space, of));
+    CompactPlan compact;
+    ASSERT_TRUE(assign(space, of, compact));
+    const Plan plan = plan_of(space, compact);
+    EXPECT_TRUE(check_plan(plan, in.job).empty()) << of_fast << " " << of_slow;
+    EXPECT_EQ(plan.microbatch, std::min(of_fast, of_slow));
+    PlanTemplate back;
+    ASSERT_TRUE(template_of(space, plan, back));
+    CompactPlan again;
+    ASSERT_TRUE(assign(space, back, again));
+    EXPECT_EQ(to_json(plan_of(space, again)), to_json(plan));
+    // No pipeline ends later than another one plus a microbatch of its own.
+    double latest_s = 0, least_s = kNever;
+    for (const TemplateClass& pipelines : of.classes) {
+      const ClassTimes times = times_of(space, of, pipelines);
+      const auto each =
+          static_cast<double>((pipelines.microbatches + pipelines.pipelines - 1) / pipelines.pipelines);
+      latest_s = std::max(latest_s, times.pipeline_s(each, 1));
+      least_s = std::min(least_s, times.pipeline_s(each + 1, 1));
+    }
+    EXPECT_LE(latest_s, least_s * (1 + 1e-9)) << of_fast << " " << of_slow;
+    // Other numbers are no plan.
+    of.classes[0].microbatches += 2 * of_slow;
+    EXPECT_FALSE(assign(space, of, compact));
+    of.interleave = 2;
+    EXPECT_FALSE(share_batch(space, of));
+  }
 }
 
 TEST_F(Templates, TheCutIsTheLeastSlowestStageThatFits) {
