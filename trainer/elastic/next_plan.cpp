@@ -36,9 +36,12 @@ void NextPlan::take(const Replanned& made, const Plan& before) {
   second_look_.planned(made.complete);
 }
 
-bool NextPlan::pays_with(const Plan& in_force, const std::vector<LiveGpu>& gpus) const {
-  const Replanned replanned = replanner_.plan_for(gpus, in_force, runners_up_);
-  return replanned.plan && replanner_.better(*replanned.plan, in_force);
+bool NextPlan::pays_with(const Plan& in_force, const std::vector<LiveGpu>& gpus) {
+  Replanned made = replanner_.plan_for(gpus, in_force, runners_up_);
+  const bool pays = made.plan && replanner_.better(*made.plan, in_force);
+  if (!pays) second_look_.planned(made.complete);
+  if (pays) found_ = std::move(made);
+  return pays;
 }
 
 std::optional<NextPlan::LongerSearch> NextPlan::search_longer(const Plan& in_force,

@@ -22,14 +22,15 @@ class NextPlan {
   // `first` is the plan of generation 1, placed. `job` outlives the object. Throws like Replanner.
   NextPlan(const JobSpec& job, const Plan& first, const Replanner::Options& options);
 
-  // The plan to continue with on these GPUs: the last result of the longer search, if `gpus` has all its
-  // GPUs, else a new plan. If there is none, the text says why.
+  // The plan to continue with on these GPUs: the one that was found to pay, if `gpus` has all its GPUs, else
+  // a new plan. If there is none, the text says why.
   Replanned make(const Plan& in_force, const std::vector<LiveGpu>& gpus);
   // `made` has been sent and replaces `before`.
   void take(const Replanned& made, const Plan& before);
 
-  // The set of GPUs has changed: does a plan for them pay?
-  bool pays_with(const Plan& in_force, const std::vector<LiveGpu>& gpus) const;
+  // The set of GPUs has changed: does a plan for them pay? Then the next make() returns it. If the search
+  // was truncated before it found one, a longer one is due.
+  bool pays_with(const Plan& in_force, const std::vector<LiveGpu>& gpus);
 
   struct LongerSearch {
     Plan plan;
@@ -55,7 +56,7 @@ class NextPlan {
   Replanner replanner_;
   SecondLook second_look_;
   std::vector<Plan> runners_up_;    // of the last search, and the previous plan
-  std::optional<Replanned> found_;  // by the longer search: the plan of the pending change
+  std::optional<Replanned> found_;  // the plan of the pending change
 };
 
 }  // namespace sailor

@@ -155,7 +155,8 @@ Replanned Replanner::plan_on(const Snapshot& snapshot, size_t gpus, const Plan& 
   return {std::nullopt,
           fmt::format("no plan for the {} remaining GPU{}: {}", gpus, gpus == 1 ? "" : "s", why_not),
           "",
-          {}};
+          {},
+          complete};
 }
 
 std::set<int> Replanner::without_room(const Plan& from, const Plan& to) const {

@@ -72,6 +72,7 @@ struct Effort {
   size_t split_from = 128;
   double unlike = 0.1;  // and that for microbatches of unlike sizes, from this many plans
   size_t unlike_from = 32;
+  double from_limit = 0.5;  // and that for plans that are best by what is limited
   // Parts of it, of the search of savings: near other plans, and for other frameworks.
   double from_others = 0.15, uniform_saving = 0.5;
   FewGpusOptions few_split{.sequences = 0.3, .pairs = 0.5};
@@ -276,11 +277,13 @@ class NativeSearch {
         unlike_.emplace(split_space_ ? *split_space_ : space_, goal_of(context_.job),
                         static_cast<int64_t>(effort_.unlike * static_cast<double>(steps())), deadline_);
     if (scorer_.recomputes_as_needed()) scorer.recompute_as_needed();
-    for (const auto& [value, of] : known)
-      if (of.classes.size() > 1) scorer.score(of);
+    for (const auto& from : {known, scorer_.closest(effort_.unlike_from)})
+      for (const auto& [value, of] : from)
+        if (of.classes.size() > 1) scorer.score(of);
     PlanFeatures features = offered_;
     features.insert(PlanFeature::unlike_microbatches);
-    for (auto& [value, of] : scorer.ranked(6)) climb(scorer, features, of, value);
+    for (const auto& from : {scorer.ranked(6), scorer.closest(2)})
+      for (auto [value, of] : from) climb(scorer, features, of, value);
   }
 
   // The best of all these searches.
@@ -319,7 +322,7 @@ class NativeSearch {
     for (auto& entry : scorer_.ranked(effort_.walks[0]))
       if (field.size() < effort_.walks[0]) field.push_back(std::move(entry));
     std::erase_if(field, [&](const auto& entry) { return entry.first > effort_.walked * scorer_.best(); });
-    if (field.empty()) field = scorer_.closest();
+    if (field.empty()) field = scorer_.closest(1);
     for (size_t round = 0; round < std::size(effort_.walks); ++round) {
       std::stable_sort(field.begin(), field.end(),
                        [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -606,15 +609,60 @@ void search_savings(const PlanningContext& context, const PlanOptions& options, 
   }
 }
 
-// With all searches that follow from its result. Adds the effort to `effort_s`.
-SearchResult search_once(const PlanningContext& context, const PlanOptions& options, Extent extent,
-                         double& effort_s) {
+// With the searches that follow from its result, but that from limits. Adds the effort to `effort_s`.
+SearchResult search_toward(const PlanningContext& context, const PlanOptions& options, Extent extent,
+                           double& effort_s) {
   NativeSearch first(context, options, extent);
   SearchResult result = first.run();
   effort_s += first.effort_s();
   if (result.status == SearchStatus::found && !options.any_plan)
     search_used_nodes(context, options, first.effort_s(), result);
   search_savings(context, options, first.possible_savings(), result);
+  return result;
+}
+
+// Where a limit refused plans: those that are best by what it limits, and the best within it near them.
+void search_from_limits(const PlanningContext& context, PlanOptions options, double& effort_s,
+                        SearchResult& result) {
+  const Goal goal = goal_of(context.job);
+  const double time_limit_s = options.time_limit_s;
+  options.effort *= Effort().from_limit;
+  options.effort_limit_s *= Effort().from_limit;
+  for (const auto& [limited, refused] : goal.limits()) {
+    options.time_limit_s = time_limit_s - result.stats.search_s;
+    if (limited == goal.objective || !result.rejected.contains(refused) || options.time_limit_s <= 0)
+      continue;
+    JobSpec job = context.job;
+    job.objective = limited;
+    if (limited.expense())
+      job.constraints.most[*limited.expense()].reset();
+    else
+      job.constraints.min_iterations_per_s.reset();
+    const PlanningContext by_limit{
+        job, context.snapshot, context.catalog, context.profiles, context.framework, context.precision};
+    options.previous.clear();
+    SearchResult found = search_toward(by_limit, options, Extent::complete, effort_s);
+    result.stats += found.stats;
+    std::erase_if(found.candidates, [&](const Candidate& candidate) {
+      return std::isinf(goal.allowed_value(candidate.prediction.figures()));
+    });
+    if (found.candidates.empty()) continue;
+    for (const Candidate& candidate : found.candidates) options.previous.push_back(candidate.plan);
+    add_candidates(result, std::move(found.candidates), goal, options.top_k);
+    found = NativeSearch(context, options, Extent::previous).run();
+    result.stats += found.stats;
+    add_candidates(result, std::move(found.candidates), goal, options.top_k);
+    result.status = SearchStatus::found;
+    result.reason.clear();
+  }
+}
+
+// With all searches that follow from its result. Adds the effort to `effort_s`.
+SearchResult search_once(const PlanningContext& context, const PlanOptions& options, Extent extent,
+                         double& effort_s) {
+  SearchResult result = search_toward(context, options, extent, effort_s);
+  if (result.status != SearchStatus::found || !options.any_plan)
+    search_from_limits(context, options, effort_s, result);
   return result;
 }
 

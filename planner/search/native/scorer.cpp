@@ -100,11 +100,17 @@ double Scorer::score_as_it_is(const PlanTemplate& of, double most) {
   known.exact = true;
   known.value = compute(of, most, known.exact);
   if (known.exact && known.value < kBeyond) {
-    auto [kept, first] = kept_.try_emplace(structure_of(of), known.value, of);
-    if (!first && known.value < kept->second.first) kept->second = {known.value, of};
+    keep(kept_, known.value, of);
     best_ = std::min(best_, known.value);
+  } else if (known.exact && known.value < kNever) {
+    keep(beyond_, known.value, of);
   }
   return known.value;
+}
+
+void Scorer::keep(ByStructure& in, double value, const PlanTemplate& of) {
+  const auto [kept, first] = in.try_emplace(structure_of(of), value, of);
+  if (!first && value < kept->second.first) kept->second = {value, of};
 }
 
 double Scorer::compute(const PlanTemplate& of, double most, bool& exact) {
@@ -137,9 +143,7 @@ double Scorer::compute(const PlanTemplate& of, double most, bool& exact) {
     ++rejected["memory"];
     // Where nothing fits a search goes to where less is missing.
     if (best_ < kNever) return kNever;
-    const double value = kBeyondMemory * (1 + model_.missing_memory(plan_));
-    if (closest_.empty() || value < closest_.front().first) closest_ = {{value, of}};
-    return value;
+    return kBeyondMemory * (1 + model_.missing_memory(plan_));
   }
   if (iteration.iteration_s >= most_s) {
     exact = false;
@@ -151,7 +155,7 @@ double Scorer::compute(const PlanTemplate& of, double most, bool& exact) {
     return kBeyond * figures.spent[*expense] / goal_.most[*expense];
   }
   if (iteration.iteration_s > goal_.max_iteration_s) {
-    ++rejected["throughput floor"];
+    ++rejected[kThroughputFloor];
     return kBeyond * iteration.iteration_s / goal_.max_iteration_s;
   }
   return goal_.value(figures);
@@ -204,8 +208,16 @@ bool Scorer::spent() {
 }
 
 std::vector<std::pair<double, PlanTemplate>> Scorer::ranked(size_t most) const {
+  return best_of(kept_, most);
+}
+
+std::vector<std::pair<double, PlanTemplate>> Scorer::closest(size_t most) const {
+  return best_of(beyond_, most);
+}
+
+std::vector<std::pair<double, PlanTemplate>> Scorer::best_of(const ByStructure& all, size_t most) {
   std::vector<std::pair<uint64_t, const std::pair<double, PlanTemplate>*>> order;
-  for (const auto& [structure, kept] : kept_) order.emplace_back(structure, &kept);
+  for (const auto& [structure, kept] : all) order.emplace_back(structure, &kept);
   std::sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
     return std::pair(a.second->first, a.first) < std::pair(b.second->first, b.first);
   });

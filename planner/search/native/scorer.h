@@ -44,8 +44,8 @@ class Scorer {
   }
   // The best template of each structure (GPUs, stages, TP degrees), best first.
   std::vector<std::pair<double, PlanTemplate>> ranked(size_t most) const;
-  // While nothing fits: the template that came closest, if any.
-  std::vector<std::pair<double, PlanTemplate>> closest() const { return closest_; }
+  // The same of those beyond the user's limits, or, while nothing fits, of those that came closest.
+  std::vector<std::pair<double, PlanTemplate>> closest(size_t most) const;
   // The best of each set of pools, best first.
   std::vector<std::pair<double, PlanTemplate>> ranked_by_pools() const;
 
@@ -66,6 +66,7 @@ class Scorer {
   IterationModel& model() { return model_; }
 
  private:
+  using ByStructure = std::unordered_map<uint64_t, std::pair<double, PlanTemplate>>;
   struct Known {
     double value = kNever;
     bool exact = true;  // false: a lower bound
@@ -76,6 +77,8 @@ class Scorer {
   // The best of some ways to split the backwards of a template, and of none.
   double score_split(const PlanTemplate& whole, double most);
   double score_as_it_is(const PlanTemplate& of, double most);
+  static void keep(ByStructure& in, double value, const PlanTemplate& of);
+  static std::vector<std::pair<double, PlanTemplate>> best_of(const ByStructure& all, size_t most);
   double compute(const PlanTemplate& of, double most, bool& exact);
   double idle_per_s(const PlanTemplate& of) const;
   double least_pipeline_s(const PlanTemplate& of);
@@ -92,8 +95,7 @@ class Scorer {
   bool recomputes_as_needed_ = false;
   std::unordered_set<uint64_t> passed_;
   KnownValues<Known> known_;
-  std::unordered_map<uint64_t, std::pair<double, PlanTemplate>> kept_;
-  std::vector<std::pair<double, PlanTemplate>> closest_;  // at most one
+  ByStructure kept_, beyond_;
 };
 
 }  // namespace sailor::native

@@ -94,7 +94,7 @@ bool Candidates::accepted(const Prediction& prediction, std::map<std::string, in
   const std::optional<Expense> exceeded = goal_.exceeded(prediction.figures());
   const char* why = !prediction.fits                                 ? "memory"
                     : exceeded                                       ? kind_of(*exceeded).limit
-                    : prediction.iteration_s > goal_.max_iteration_s ? "throughput floor"
+                    : prediction.iteration_s > goal_.max_iteration_s ? kThroughputFloor
                                                                      : nullptr;
   if (why != nullptr) ++rejected[why];
   return why == nullptr;

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "planner/spec/job_spec.h"
 
@@ -12,6 +14,9 @@ namespace sailor {
 
 // Time or cost of what is not possible.
 inline constexpr double kNever = std::numeric_limits<double>::infinity();
+
+// Reason of plans that a floor of the throughput refuses.
+inline constexpr char kThroughputFloor[] = "throughput floor";
 
 // Engines that track one expense in addition to time track `expense()`; its value is called charge.
 struct Goal {
@@ -42,6 +47,14 @@ struct Goal {
   double value(const Figures& figures) const { return objective.value(figures); }
   double allowed_value(const Figures& figures) const {
     return figures.iteration_s <= max_iteration_s && !exceeded(figures) ? value(figures) : kNever;
+  }
+  // All limits: what each limits, and the reason that counts the plans it refuses (SearchResult::rejected).
+  std::vector<std::pair<Objective, const char*>> limits() const {
+    std::vector<std::pair<Objective, const char*>> out;
+    if (std::isfinite(max_iteration_s)) out.emplace_back(Objective::throughput, kThroughputFloor);
+    for (const Expense expense : kExpenses)
+      if (std::isfinite(most[expense])) out.emplace_back(expense, kind_of(expense).limit);
+    return out;
   }
   // The first limit on an expense that is not met.
   std::optional<Expense> exceeded(const Figures& figures) const {

@@ -92,7 +92,7 @@ Configurations list_configurations(const PlanningContext& context, const Resourc
       const bool same = rounds == last_rounds;
       last_rounds = rounds;
       if (!std::isfinite(c.bound_s)) continue;
-      const char* why = c.bound_s > goal.max_iteration_s     ? "throughput floor"
+      const char* why = c.bound_s > goal.max_iteration_s     ? kThroughputFloor
                         : c.bound_charge > goal.max_charge() ? kind_of(goal.followed()).limit
                                                              : nullptr;
       if (why != nullptr) {

@@ -54,7 +54,7 @@ TemplateOutcome SearchState::search_configuration(const Configuration& c, Pass p
   result.stats.labels += outcome.labels;
   if (outcome.out_of_memory) ++result.rejected["memory"];
   if (outcome.over_budget) ++result.rejected[kind_of(goal.followed()).limit];
-  if (outcome.too_slow) ++result.rejected["throughput floor"];
+  if (outcome.too_slow) ++result.rejected[kThroughputFloor];
   return outcome;
 }
 

@@ -128,6 +128,27 @@ TEST_P(EnergyTest, PlansMeetALimit) {
   EXPECT_GT(limited, test::drawn(1));
 }
 
+TEST_P(EnergyTest, PlansMeetAFloorOfTheThroughput) {
+  int limited = 0;
+  for (uint64_t seed = 1; seed <= test::drawn(5u); ++seed) {
+    Instance in = energy_instance(seed, GetParam());
+    const SearchResult least = ask(in, Expense::energy), fastest = ask(in, Objective::throughput);
+    if (least.candidates.empty() || fastest.candidates.empty()) continue;
+    const double slow_s = least.candidates[0].prediction.iteration_s,
+                 fast_s = fastest.candidates[0].prediction.iteration_s;
+    if (slow_s < 1.05 * fast_s) continue;
+    in.job.constraints.min_iterations_per_s = 2 / (slow_s + fast_s);
+    const SearchResult within = ask(in, Expense::energy);
+    ASSERT_FALSE(within.candidates.empty()) << seed;
+    const Prediction& p = within.candidates[0].prediction;
+    EXPECT_LE(p.iteration_s, (slow_s + fast_s) / 2 * (1 + 1e-9)) << seed;
+    EXPECT_LE(p.total(Expense::energy), fastest.candidates[0].prediction.total(Expense::energy) * (1 + 1e-9))
+        << seed;
+    ++limited;
+  }
+  EXPECT_GT(limited, test::drawn(1));
+}
+
 TEST_P(EnergyTest, ATypeWithoutWattsIsNamed) {
   Instance in = energy_instance(1, GetParam());
   for (auto& [name, type] : in.catalog.gpu_types) type.power.reset();
