@@ -28,11 +28,16 @@ fault() {
   ok "$what: a step is done again after $(seconds_since "$start") s ($(grep -o '"[a-z]*_s":[0-9.]*' <<<"$line" | tr '\n' ' '))"
   expect "$what: no survivor was started again" contains "$line" '"pids_kept":true'
   survivors=$(comm -12 <(echo "$before") <(ranks | awk '{ print $1 }' | sort) | wc -l)
-  expect "$what: $survivors processes live on" test "$survivors" -ge "$least_survivors"
+  expect "$what: $survivors processes live on (lost: $(lost_after "$running"))" test "$survivors" -ge "$least_survivors"
 }
 # resumed_after COUNT: training has completed a step after more than COUNT generations.
 resumed_after() {
   awk -v before="$1" '/"event":"running"/ { ++running } /"event":"resumed"/ && running > before { found = 1 } END { exit !found }' "$events"
+}
+# lost_after COUNT: the processes that were lost in the first change after COUNT generations, and why.
+lost_after() {
+  awk -v before="$1" '/"event":"running"/ { ++running } /"event":"lost"/ && running == before' "$events" |
+    sed 's/.*"node":"\([^"]*\)","gpu":\([0-9]*\).*"why":"\([^"]*\)".*/\1 GPU \2 \3/' | paste -sd';'
 }
 # back COUNT: ended processes are restarted until there are COUNT, and no change of plan is in progress.
 back() {
