@@ -117,19 +117,23 @@ working_rank_on() { working_ranks | awk -v node="$1" '$2 == node { print $1; exi
 
 # kill_nodes NODE...: power off: all processes of the nodes and their slurmd at once. Sets killed_at, because finding them takes a while.
 kill_nodes() {
-  local node pid victims=()
+  local node pid parent victims=()
   for node; do
-    for pid in $(pids_of sailor-rank) $(pids_of sailor-agent); do
+    for pid in $(pids_of sailor-rank) $(pids_of sailor-agent) "${programs_lost[@]}"; do
       [ "$(node_of_pid "$pid")" = "$node" ] || continue
       victims+=("$pid")
       # Also its Slurm step, so that nothing reports the fault.
-      [ "$(cat "/proc/$pid/comm")" != sailor-agent ] || victims+=("$(awk '{ print $4 }' "/proc/$pid/stat")")
+      parent=$(ps -o ppid= -p "$pid" | tr -d ' ') || continue
+      [[ "$(cat "/proc/$parent/comm")" != slurmstepd* ]] || victims+=("$parent")
     done
     victims+=("$(cat "$SAILOR_CLUSTER_DIR/run/slurmd.$node.pid")")
   done
   killed_at=$(now)
-  kill -9 "${victims[@]}"
+  # Stopped first, so that none sees another one end.
+  kill -STOP "${victims[@]}" 2>/dev/null || true
+  kill -9 "${victims[@]}" 2>/dev/null || true
 }
+programs_lost=()
 # The processes of another trainer's program ($program) in this cluster, oldest first; on one node of it.
 programs() {
   local pid
@@ -144,11 +148,10 @@ programs_on() {
 no_programs() { [ -z "$(programs)" ]; }
 # power_off NODE RANKS: like kill_nodes, with so many ranks of the program there.
 power_off() {
-  local victims
-  mapfile -t victims < <(programs_on "$1")
-  expect "it has ranks on $1" test "${#victims[@]}" = "$2"
+  mapfile -t programs_lost < <(programs_on "$1")
+  expect "it has ranks on $1" test "${#programs_lost[@]}" = "$2"
   kill_nodes "$1"
-  kill -9 "${victims[@]}" 2>/dev/null || true
+  programs_lost=()
 }
 # Restarts the nodes' slurmd, but not the processes that ran there.
 revive_nodes() {
