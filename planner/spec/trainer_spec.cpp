@@ -1,6 +1,7 @@
 #include "planner/spec/trainer_spec.h"
 
 #include <array>
+#include <limits>
 
 #include "planner/spec/text.h"
 #include "planner/spec/trainer_kinds.h"  // made by CMake from etc/frameworks
@@ -8,7 +9,7 @@
 namespace sailor {
 
 TrainerSpec read_trainer(const Field& field) {
-  MapField map(field, {"kind", "framework", "command", "signal", "grace", "restarts"});
+  MapField map(field, {"kind", "framework", "command", "signal", "grace", "restarts", "hang_timeout"});
   TrainerSpec trainer;
   const Field kind = map.required("kind");
   trainer.kind = kind.name();
@@ -31,6 +32,11 @@ TrainerSpec read_trainer(const Field& field) {
     if (trainer.grace_s < 1 || trainer.grace_s > 3600) grace->fail("must be between 1s and 1h");
   }
   if (auto restarts = map.optional("restarts")) trainer.restarts = restarts->integer<int>(0, 1000);
+  if (auto timeout = map.optional("hang_timeout")) {
+    const bool never = timeout->text() == "never";
+    trainer.hang_timeout_s = never ? std::numeric_limits<double>::infinity() : timeout->duration_s();
+    if (trainer.hang_timeout_s < 1) timeout->fail("must be at least 1s, or never");
+  }
   return trainer;
 }
 

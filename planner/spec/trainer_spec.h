@@ -6,7 +6,7 @@
 //       kind: torchrun                    # a framework that is built in, or any name with `framework`
 //       framework: my-framework.yaml      # its description (framework_style.h), relative to the job spec
 //       command: [python, train.py]
-//       signal: TERM, grace: 30s, restarts: 3   # signal and restarts: of elastic jobs
+//       signal: TERM, grace: 30s, restarts: 3, hang_timeout: 30min   # of elastic jobs, but grace
 #pragma once
 
 #include <csignal>
@@ -25,6 +25,8 @@ struct TrainerSpec {
   int signal = SIGTERM;              // of an elastic job: what ranks get before a change
   double grace_s = 30;  // for so long ranks may run after they were told to end, until they are killed
   int restarts = 3;     // in a row, of a program that fails although no node is lost
+  // Of an elastic job whose program tells of its steps: without one for so long it hangs. Infinite: never.
+  double hang_timeout_s = 1800;
 
   bool own() const { return kind.empty(); }
   bool operator==(const TrainerSpec&) const = default;

@@ -108,7 +108,7 @@ wait_idle
 expect "sailor launch: to the end" equal "$(cat sum.json)" "[$((done_before + 40)), $((16 * (done_before + 40)))]"
 
 # A framework that takes its plan as flags: they are those of the plan in force.
-rm sum.json
+rm -f sum.json
 job_yaml 100000 'command: [python3, train_sockets.py, "100000", "0.1", "{flags}"]'
 sed -i 's/kind: torchrun/kind: megatron-core/; s/global_batch: 16/global_batch: 24/' job.yaml
 flag() { sed -n "s/^start at.*restart $1, flags.*'--$2', '\([0-9]*\)'.*/\1/p" "$output"; }
@@ -125,6 +125,20 @@ expect "with fewer ranks" test "$(sed -n 's/^start at .*: \([0-9]*\) ranks, rest
 scancel "$job"
 revive_nodes "$lost"
 wait_idle
+
+# A rank hangs: the others wait for it, and none fails.
+rm -f sum.json
+job_yaml 100000 'command: [python3, train_sockets.py, "100000", "0.1"], grace: 2, hang_timeout: 10s'
+submit --sailor-plan=plan.json
+expect "it trains" wait_until 60 has_text "$output" '^step 7 '
+kill -STOP "$(programs_on a2 | tail -1)"
+expect "a program that hangs is started again" wait_until 60 has_text "$output" '^start at [1-9][0-9]*: 4 ranks, restart 1'
+expect "the log says why" has_text "$output" '^elastic: no step for [0-9]* s.*: the ranks are told to end'
+expect "as a failure of the program" contains "$(last_event running)" '"failed":true'
+expect "it trains" further 5
+scancel "$job"
+wait_idle
+expect "no process is left" no_programs
 
 # A program that fails whatever the nodes.
 job_yaml 10 "command: [bash, -c, 'echo attempt; exit 7'], restarts: 1"

@@ -272,6 +272,7 @@ void Generations::look_at_a_longer_search() {
 void Generations::look_for_growth() {
   if (options_.growth.every_s <= 0 || !at_rest() || log_.awaits_first_step() || members_.others_come())
     return;
+  if (next_plan_->wants_longer_search()) return;  // it may find a plan for nodes that are not used now
   const std::set<int>& working = reconfiguration_.working();
   for (const std::string& node :
        growth_.idle(members_.nodes_of({working.begin(), working.end()}), kIdleHelper_s, now_s()))

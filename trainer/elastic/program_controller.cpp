@@ -85,6 +85,7 @@ class ProgramController {
   void look_for_losses();
   void look_for_the_first_nodes();
   void look_at_steps();
+  void look_for_a_hang();
   void look_for_better_plans();
   void carry_out();
   void end_ranks();
@@ -287,6 +288,18 @@ void ProgramController::look_at_steps() {
   say(fmt::format("elastic: step {} is done, {:.1f} s after the change began", first->step, resumed_s));
 }
 
+// Also of its start, if an earlier one told of its steps.
+void ProgramController::look_for_a_hang() {
+  if (!generations_.undisturbed()) return;
+  const std::optional<double> quiet_s = record_.hangs_s(job_.trainer.hang_timeout_s);
+  if (!quiet_s) return;
+  const std::vector<std::string> behind = record_.stragglers();
+  events_.write("stall", {{"in_step_s", rounded_s(*quiet_s)}, {"behind", behind}});
+  std::string why = fmt::format("no step for {:.0f} s", *quiet_s);
+  if (!behind.empty()) why += fmt::format(" ({})", behind.front());
+  generations_.hangs(why, now_s() - *quiet_s, now_s());
+}
+
 // On nodes that have come, and on others of the cluster.
 void ProgramController::look_for_better_plans() {
   using State = ProgramGenerations::State;
@@ -455,6 +468,7 @@ int ProgramController::run() {
     carry_out();
     nodes_.tick();
     look_at_steps();
+    look_for_a_hang();
     look_for_better_plans();
     carry_out();
   }

@@ -54,10 +54,13 @@ void ProgramGenerations::ended(const std::string& node, int generation, int exit
     somebody_done_ = true;
   } else if (state_ == State::running) {
     exit_code_ = exit_code;
-    failure_ = fmt::format("a rank on {} failed with exit code {}", node, exit_code);
-    end_ranks(failure_, now_s);
+    fail(fmt::format("a rank on {} failed with exit code {}", node, exit_code), now_s, now_s);
   }
   node_done(node, now_s);
+}
+
+void ProgramGenerations::hangs(const std::string& why, double progress_s, double now_s) {
+  if (state_ == State::running) fail(why, progress_s, now_s);
 }
 
 void ProgramGenerations::lost(const std::string& node, const std::string& why, double now_s) {
@@ -118,6 +121,12 @@ std::vector<ProgramAction> ProgramGenerations::take_actions() {
   return std::exchange(actions_, {});
 }
 
+void ProgramGenerations::fail(const std::string& why, double well_until_s, double now_s) {
+  failure_ = why;
+  failed_s_ = well_until_s;
+  end_ranks(why, now_s);
+}
+
 void ProgramGenerations::end_ranks(const std::string& why, double now_s) {
   change_ = {};
   change_.reasons = {why};
@@ -144,7 +153,7 @@ void ProgramGenerations::look_whether_all_ended(double now_s) {
 
 // No loss explains the failure.
 void ProgramGenerations::fail_or_pause(double now_s) {
-  if (change_.detected_s - running_since_s_ >= limits_.lasting_s) in_a_row_ = 0;
+  if (failed_s_ - running_since_s_ >= limits_.lasting_s) in_a_row_ = 0;
   if (++in_a_row_ > limits_.restarts)
     return finish(
         exit_code_.value_or(kFailed),

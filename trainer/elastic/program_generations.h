@@ -71,6 +71,8 @@ class ProgramGenerations {
   // The ranks of the node run, or have all ended. Ignored for other generations.
   void started(const std::string& node, int generation, double now_s);
   void ended(const std::string& node, int generation, int exit_code, double now_s);
+  // The program hangs: it has not got further since `progress_s`. A failure of its own.
+  void hangs(const std::string& why, double progress_s, double now_s);
   // A node is lost with its ranks. Of no consequence if the generation does not use it.
   void lost(const std::string& node, const std::string& why, double now_s);
   // Another plan is better than the one in force, or a node must be left.
@@ -99,6 +101,7 @@ class ProgramGenerations {
   int restarts() const { return restarts_; }
 
  private:
+  void fail(const std::string& why, double well_until_s, double now_s);
   void end_ranks(const std::string& why, double now_s);
   void node_done(const std::string& node, double now_s);
   void look_whether_all_ended(double now_s);
@@ -114,6 +117,7 @@ class ProgramGenerations {
   int generation_ = 0;
   std::set<std::string> nodes_, running_, starting_;
   double running_since_s_ = 0;
+  double failed_s_ = 0;           // until then the failed generation ran well
   bool somebody_done_ = false;    // a node of the generation has ended its ranks, without an error
   bool explained_ = false;        // the change has another reason than a failing rank
   std::optional<int> exit_code_;  // of the first rank that failed

@@ -1,5 +1,8 @@
 #include "trainer/elastic/program_record.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <chrono>
 #include <utility>
 #include <variant>
@@ -13,6 +16,7 @@ namespace sailor {
 namespace {
 
 constexpr double kLookEvery_s = 1;
+constexpr double kStoodStill_s = 10;
 constexpr size_t kFewSteps = 5;  // before their median means something
 
 double seconds() {
@@ -58,10 +62,15 @@ void ProgramRecord::begin_generation(int number, const Plan& plan) {
   plan_ = plan;
   first_.reset();
   first_taken_ = false;
+  last_read_s_ = seconds();
   begin_ranks(number);
 }
 
 std::optional<StepReport> ProgramRecord::look() {
+  // Who calls this stood still, as when Slurm suspends the job: so did the ranks.
+  if (const double still_s = seconds() - last_look_s_; last_look_s_ > 0 && still_s > kStoodStill_s)
+    last_read_s_ += still_s;
+  last_look_s_ = seconds();
   if (seconds() >= next_look_s_) {
     next_look_s_ = seconds() + kLookEvery_s;
     read();
@@ -73,12 +82,38 @@ std::optional<StepReport> ProgramRecord::look() {
 void ProgramRecord::read() {
   for (const StepReport& step : steps_.take()) {
     if (step.generation != generation_) continue;
+    if (first_) longest_step_s_ = std::max(longest_step_s_, seconds() - last_read_s_);
+    last_read_s_ = seconds();
     if (!first_) first_ = step;
     if (first_step_ == 0) first_step_ = step.step;
     ranks_.receive("", step);
   }
   for (const auto& progress : ranks_.progress().take())
     if (const auto* step = std::get_if<StepReport>(&progress)) metrics_.write(*step);
+}
+
+std::optional<double> ProgramRecord::hangs_s(double timeout_s) const {
+  const double quiet_s = seconds() - last_read_s_;
+  if (first_step_ == 0 || last_step() >= job_.training.steps) return std::nullopt;
+  if (quiet_s < std::max(timeout_s, 2 * longest_step_s_)) return std::nullopt;
+  return quiet_s;
+}
+
+std::vector<std::string> ProgramRecord::stragglers() const {
+  const std::vector<StepReport> last = steps_.last_of_all(generation_);
+  int64_t furthest = 0;
+  for (const StepReport& report : last) furthest = std::max(furthest, report.step);
+  const RankLayout layout(plan_);
+  const std::vector<int> framework_rank = framework_ranks(layout, framework_.rank_order);
+  std::vector<std::string> out;
+  for (const StepReport& report : last) {
+    if (report.step == furthest) continue;
+    for (size_t i = 0; i < framework_rank.size(); ++i)
+      if (framework_rank[i] == report.rank)
+        out.push_back(fmt::format("rank {} on {} has done step {}, others {}", report.rank,
+                                  layout.slots()[i].node, report.step, furthest));
+  }
+  return out;
 }
 
 std::optional<double> ProgramRecord::iteration_s() const {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "planner/history/run_summary.h"
 #include "planner/plan/plan.h"
@@ -30,6 +31,12 @@ class ProgramRecord {
   // Call often: reads and writes steps at most once a second. Returns the first step of this generation,
   // once.
   std::optional<StepReport> look();
+  // Seconds without a step of this generation, if that is so long that its ranks hang: `timeout_s`, and twice
+  // as long as any step took until now. Nothing while the program has not told of any step, and after the
+  // last step of the training.
+  std::optional<double> hangs_s(double timeout_s) const;
+  // The ranks whose last step of this generation is not the last one of all, a few words each.
+  std::vector<std::string> stragglers() const;
   // Median of the steps of this generation; nothing before the first few.
   std::optional<double> iteration_s() const;
   // 0 if none is known.
@@ -58,6 +65,9 @@ class ProgramRecord {
   int64_t first_step_ = 0;
   std::optional<StepReport> first_;  // of the generation
   bool first_taken_ = false;
+  // When the last step of this generation was read, or it began; the longest time between two steps.
+  double last_read_s_ = 0, longest_step_s_ = 0;
+  double last_look_s_ = 0;
 };
 
 }  // namespace sailor

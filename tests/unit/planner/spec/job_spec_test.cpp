@@ -473,6 +473,23 @@ TEST(JobSpec, AnotherTrainerNeedsAProgram) {
   EXPECT_THAT(error_of(job), HasSubstr("trainer.command: names no program"));
 }
 
+TEST(JobSpec, AProgramHangsAfterATimeOrNever) {
+  const auto job = [](const std::string& more) {
+    return "model: {family: gpt2, layers: 4, hidden: 64, heads: 4, sequence: 128, vocabulary: 512}\n"
+           "training: {global_batch: 8, steps: 10}\ntrainer: {kind: torchrun, command: [python]" +
+           more + "}\n";
+  };
+  const auto timeout_s = [&](const std::string& more) {
+    return parse_job_spec(job(more), "job.yaml").trainer.hang_timeout_s;
+  };
+  EXPECT_EQ(timeout_s(""), 1800);
+  EXPECT_EQ(timeout_s(", hang_timeout: 90s"), 90);
+  EXPECT_EQ(timeout_s(", hang_timeout: never"), std::numeric_limits<double>::infinity());
+  EXPECT_THAT(error_of(job(", hang_timeout: 0.5")),
+              HasSubstr("trainer.hang_timeout: must be at least 1s, or never"));
+  EXPECT_THAT(error_of(job(", hang_timeout: nevr")), HasSubstr("trainer.hang_timeout: "));
+}
+
 TEST(Text, NearestIsASlipOfTheHandNotAGuess) {
   EXPECT_EQ(nearest("layerz", {"hidden", "layers", "heads"}), "layers");
   EXPECT_EQ(nearest("lyaers", {"hidden", "layers", "heads"}), "layers");

@@ -256,5 +256,44 @@ TEST(ProgramGenerations, WithoutRestartsTheFirstFailureIsTheLast) {
   EXPECT_EQ(end.error, "a rank on n1 failed with exit code 3");
 }
 
+TEST_F(ProgramGenerationsTest, AHangIsAFailureThatBeganWithTheLastStep) {
+  for (int restart = 1; restart <= kTimes.restarts; ++restart) {
+    const double start_s = 10'000 * restart;
+    programs_.hangs("no step for 1800 s", start_s + 500, start_s + 2300);
+    EXPECT_THAT(actions(), ElementsAre("end ranks"));
+    for (const std::string node : {"n1", "n2", "n3"})
+      programs_.ended(node, programs_.generation(), 143, start_s + 2310);
+    programs_.tick(start_s + 2320);
+    programs_.tick(start_s + 2400);
+    EXPECT_THAT(actions(), ElementsAre("plan"));
+    programs_.planned({"n1", "n2", "n3"}, 0, 10'000 * (restart + 1));
+    all_started(10'000 * (restart + 1));
+    EXPECT_THAT(actions(), ElementsAre("run"));
+  }
+  const double start_s = 10'000 * (kTimes.restarts + 1);
+  programs_.hangs("no step for 1800 s", start_s + 500, start_s + 2300);
+  for (const std::string node : {"n1", "n2", "n3"})
+    programs_.ended(node, programs_.generation(), 143, start_s + 2310);
+  programs_.tick(start_s + 2320);
+  const EndPrograms end = the_end();
+  EXPECT_EQ(end.exit_code, kFailed);
+  EXPECT_EQ(end.error, "no step for 1800 s, 4 times in a row");
+}
+
+TEST_F(ProgramGenerationsTest, AHangAfterALongTimeOfStepsBeginsTheCountAnew) {
+  for (int restart = 1; restart <= 2 * kTimes.restarts; ++restart) {
+    const double start_s = 10'000 * restart;
+    programs_.hangs("no step for 1800 s", start_s + 700, start_s + 2500);
+    for (const std::string node : {"n1", "n2", "n3"})
+      programs_.ended(node, programs_.generation(), 143, start_s + 2510);
+    programs_.tick(start_s + 2520);
+    programs_.tick(start_s + 2521);
+    EXPECT_THAT(actions(), ElementsAre("end ranks", "plan"));
+    programs_.planned({"n1", "n2", "n3"}, 0, 10'000 * (restart + 1));
+    all_started(10'000 * (restart + 1));
+    programs_.take_actions();
+  }
+}
+
 }  // namespace
 }  // namespace sailor
