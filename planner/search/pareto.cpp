@@ -4,11 +4,13 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <stdexcept>
 #include <tuple>
 
 #include "planner/process/seconds_since.h"
+#include "planner/search/problem/goal.h"
 
 namespace sailor {
 namespace {
@@ -22,6 +24,8 @@ constexpr double kHardlyFaster = 0.01;
 constexpr double kNarrow = 2e-3;
 // Of the time that is left, what the refinement of an end may take.
 constexpr double kShareOfEnds = 0.25;
+
+constexpr size_t kNearest = 2;  // known plans from which a search within a limit starts
 
 constexpr double kAny = std::numeric_limits<double>::infinity();  // no limit
 
@@ -64,6 +68,7 @@ class Front {
     front_.bound = cheapest.bound[expense_];
     if (fastest.bound_iteration_s) time_bounds_.push_back({kAny, *fastest.bound_iteration_s});
     if (cheapest.bound[expense_]) cost_bounds_.push_back({kAny, *cheapest.bound[expense_]});
+    ends_known_ = true;
     refine_ends();
     fill_holes();
     choose();
@@ -76,11 +81,27 @@ class Front {
     return time_limit_s_ - elapsed_s;
   }
 
+  // The best known plans within the limits.
+  std::map<double, const Plan*> nearest(Objective objective, const ConstraintSpec& limits) const {
+    JobSpec job = context_.job;
+    job.objective = objective;
+    job.constraints = limits;
+    const Goal goal = goal_of(job);
+    std::map<double, const Plan*> out;
+    for (const Candidate& candidate : pool_)
+      if (const double value = goal.allowed_value(candidate.prediction.figures()); value < kNever)
+        out[value] = &candidate.plan;
+    while (out.size() > kNearest) out.erase(std::prev(out.end()));
+    return out;
+  }
+
   SearchResult ask(Objective objective, const ConstraintSpec& limits, double time_s, bool explain) {
     JobSpec job = context_.job;
     job.objective = objective;
     job.constraints = limits;
     PlanOptions options = options_;
+    if (ends_known_)
+      for (const auto& [value, plan] : nearest(objective, limits)) options.previous.push_back(*plan);
     options.time_limit_s = std::max(1e-3, std::min(time_s, options_.time_limit_s));
     options.explain = explain && options_.explain;
     SearchResult result =
@@ -209,6 +230,7 @@ class Front {
   const double time_limit_s_;
   const std::chrono::steady_clock::time_point started_;
   ParetoFront front_;
+  bool ends_known_ = false;       // which are the answers of other verbs, whatever else is known
   std::optional<double> plan_s_;  // of the plan that the first search chose
   std::vector<Candidate> pool_;
   std::vector<std::pair<double, double>> values_;  // (seconds, spent) of pool_

@@ -661,8 +661,9 @@ void search_from_limits(const PlanningContext& context, PlanOptions options, dou
 SearchResult search_once(const PlanningContext& context, const PlanOptions& options, Extent extent,
                          double& effort_s) {
   SearchResult result = search_toward(context, options, extent, effort_s);
-  if (result.status != SearchStatus::found || !options.any_plan)
-    search_from_limits(context, options, effort_s, result);
+  // Plans that are known already are starting points, too.
+  const bool enough = options.any_plan || !options.previous.empty();
+  if (result.status != SearchStatus::found || !enough) search_from_limits(context, options, effort_s, result);
   return result;
 }
 
