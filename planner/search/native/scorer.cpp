@@ -100,6 +100,8 @@ double Scorer::score_as_it_is(const PlanTemplate& of, double most) {
   known.exact = true;
   known.value = compute(of, most, known.exact);
   if (known.exact && known.value < kBeyond) {
+    if (best_ == kNever)
+      std::erase_if(beyond_, [](const auto& entry) { return entry.second.first >= kBeyondMemory; });
     keep(kept_, known.value, of);
     best_ = std::min(best_, known.value);
   } else if (known.exact && known.value < kNever) {
