@@ -3,6 +3,8 @@
 #include <arpa/inet.h>
 #include <sys/socket.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <stdexcept>
@@ -88,14 +90,19 @@ class LoopbackConnection {
     to.sin_family = AF_INET;
     to.sin_port = htons(port);
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    if (::connect(fd_.get(), reinterpret_cast<sockaddr*>(&to), sizeof to) != 0)
-      broken("the listener accepts nobody");
+    // libFuzzer's alarm, with which it looks for hangs, interrupts calls.
+    while (::connect(fd_.get(), reinterpret_cast<sockaddr*>(&to), sizeof to) != 0 && errno != EISCONN)
+      if (errno != EINTR && errno != EALREADY)
+        broken(std::string("the listener accepts nobody: ") + std::strerror(errno));
   }
   void write(const std::string& bytes) { (void)!::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL); }
   std::string read(std::size_t bytes) {
     std::string got(bytes, '\0');
-    if (::recv(fd_.get(), got.data(), bytes, MSG_WAITALL) != static_cast<ssize_t>(bytes))
-      broken("the listener does not answer");
+    for (std::size_t done = 0; done < bytes;) {
+      const ssize_t read = ::recv(fd_.get(), got.data() + done, bytes - done, 0);
+      if (read == 0 || (read < 0 && errno != EINTR)) broken("the listener does not answer");
+      done += static_cast<std::size_t>(std::max<ssize_t>(read, 0));
+    }
     return got;
   }
 
