@@ -81,12 +81,8 @@ class Front {
     return time_limit_s_ - elapsed_s;
   }
 
-  // The best known plans within the limits.
-  std::map<double, const Plan*> nearest(Objective objective, const ConstraintSpec& limits) const {
-    JobSpec job = context_.job;
-    job.objective = objective;
-    job.constraints = limits;
-    const Goal goal = goal_of(job);
+  // The best known plans within the limits, by value.
+  std::map<double, const Plan*> nearest(const Goal& goal) const {
     std::map<double, const Plan*> out;
     for (const Candidate& candidate : pool_)
       if (const double value = goal.allowed_value(candidate.prediction.figures()); value < kNever)
@@ -101,7 +97,7 @@ class Front {
     job.constraints = limits;
     PlanOptions options = options_;
     if (ends_known_)
-      for (const auto& [value, plan] : nearest(objective, limits)) options.previous.push_back(*plan);
+      for (const auto& [value, plan] : nearest(goal_of(job))) options.previous.push_back(*plan);
     options.time_limit_s = std::max(1e-3, std::min(time_s, options_.time_limit_s));
     options.explain = explain && options_.explain;
     SearchResult result =

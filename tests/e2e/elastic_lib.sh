@@ -119,7 +119,7 @@ working_rank_on() { working_ranks | awk -v node="$1" '$2 == node { print $1; exi
 kill_nodes() {
   local node pid parent victims=()
   for node; do
-    for pid in $(pids_of sailor-rank) $(pids_of sailor-agent) "${programs_lost[@]}"; do
+    for pid in $(pids_of sailor-rank) $(pids_of sailor-agent) $([ -z "${program:-}" ] || programs); do
       [ "$(node_of_pid "$pid")" = "$node" ] || continue
       victims+=("$pid")
       # Also its Slurm step, so that nothing reports the fault.
@@ -133,7 +133,6 @@ kill_nodes() {
   kill -STOP "${victims[@]}" 2>/dev/null || true
   kill -9 "${victims[@]}" 2>/dev/null || true
 }
-programs_lost=()
 # The processes of another trainer's program ($program) in this cluster, oldest first; on one node of it.
 programs() {
   local pid
@@ -146,12 +145,10 @@ programs_on() {
   for pid in $(programs); do [ "$(node_of_pid "$pid")" != "$1" ] || echo "$pid"; done
 }
 no_programs() { [ -z "$(programs)" ]; }
-# power_off NODE RANKS: like kill_nodes, with so many ranks of the program there.
+# power_off NODE RANKS: like kill_nodes; the program has so many ranks there.
 power_off() {
-  mapfile -t programs_lost < <(programs_on "$1")
-  expect "it has ranks on $1" test "${#programs_lost[@]}" = "$2"
+  expect "it has ranks on $1" equal "$(programs_on "$1" | wc -l)" "$2"
   kill_nodes "$1"
-  programs_lost=()
 }
 # Restarts the nodes' slurmd, but not the processes that ran there.
 revive_nodes() {

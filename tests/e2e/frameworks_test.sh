@@ -40,7 +40,6 @@ YAML
   expect "$kind: it trains" wait_until 120 has_text "$output" '^step 7 '
   lost=$(nodes_of_plan "sailor-$job/plan.json" | tr ' ' '\n' | grep -v "^$controller_node$" | tail -1)
   kill_nodes "$lost"
-  programs_on "$lost" | xargs -r kill -9
   expect "$kind: it goes on without $lost" wait_until 120 has_text "$output" '^start at [1-9]'
   expect "$kind: from its checkpoint" test "$(sed -n 's/^start at \([1-9][0-9]*\):.*/\1/p' "$output")" -ge 5
   expect "$kind: to the end" wait_until 120 has_text "$output" '^sailor: all ranks have ended'

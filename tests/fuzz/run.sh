@@ -10,7 +10,7 @@ Runs PROGRAM (fuzz_planner, fuzz_data or fuzz_jobs) on every target, or on those
 ran out of memory. The input is then in WORK_DIR/found, and the command that reproduces it is printed. Corpora are
 kept in WORK_DIR/corpus, so that a later run continues from there.
 
-Environment: SAILOR_FUZZ_MINUTES  CPU minutes for each target (default 30), less if it needs more than eight runs of what is left for them;
+Environment: SAILOR_FUZZ_MINUTES  CPU minutes for each target (default 30), in up to eight runs;
                                  there are as many at once as the machine has cores
              SAILOR_FUZZ_SEED     seed of the mutations (default: a new one, which is printed)
 USAGE

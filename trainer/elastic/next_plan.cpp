@@ -39,8 +39,10 @@ void NextPlan::take(const Replanned& made, const Plan& before) {
 bool NextPlan::pays_with(const Plan& in_force, const std::vector<LiveGpu>& gpus) {
   Replanned made = replanner_.plan_for(gpus, in_force, runners_up_);
   const bool pays = made.plan && replanner_.better(*made.plan, in_force);
-  if (!pays) second_look_.planned(made.complete);
-  if (pays) found_ = std::move(made);
+  if (pays)
+    found_ = std::move(made);
+  else
+    second_look_.planned(made.complete);
   return pays;
 }
 

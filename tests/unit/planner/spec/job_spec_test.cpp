@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <filesystem>
+#include <limits>
 
 #include "planner/spec/error.h"
 #include "planner/spec/overrides.h"

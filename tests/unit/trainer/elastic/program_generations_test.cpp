@@ -40,6 +40,10 @@ class ProgramGenerationsTest : public testing::Test {
     for (const std::string& node : std::set<std::string>(programs_.nodes()))
       programs_.started(node, programs_.generation(), now_s);
   }
+  void all_end(double now_s) {
+    for (const std::string node : {"n1", "n2", "n3"})
+      programs_.ended(node, programs_.generation(), 143, now_s);
+  }
   std::vector<std::string> actions() { return names(programs_.take_actions()); }
   // A rank of n1 fails at once, the others end; no loss is noticed.
   void fails(double now_s) {
@@ -261,8 +265,7 @@ TEST_F(ProgramGenerationsTest, AHangIsAFailureThatBeganWithTheLastStep) {
     const double start_s = 10'000 * restart;
     programs_.hangs("no step for 1800 s", start_s + 500, start_s + 2300);
     EXPECT_THAT(actions(), ElementsAre("end ranks"));
-    for (const std::string node : {"n1", "n2", "n3"})
-      programs_.ended(node, programs_.generation(), 143, start_s + 2310);
+    all_end(start_s + 2310);
     programs_.tick(start_s + 2320);
     programs_.tick(start_s + 2400);
     EXPECT_THAT(actions(), ElementsAre("plan"));
@@ -272,8 +275,7 @@ TEST_F(ProgramGenerationsTest, AHangIsAFailureThatBeganWithTheLastStep) {
   }
   const double start_s = 10'000 * (kTimes.restarts + 1);
   programs_.hangs("no step for 1800 s", start_s + 500, start_s + 2300);
-  for (const std::string node : {"n1", "n2", "n3"})
-    programs_.ended(node, programs_.generation(), 143, start_s + 2310);
+  all_end(start_s + 2310);
   programs_.tick(start_s + 2320);
   const EndPrograms end = the_end();
   EXPECT_EQ(end.exit_code, kFailed);
@@ -284,8 +286,7 @@ TEST_F(ProgramGenerationsTest, AHangAfterALongTimeOfStepsBeginsTheCountAnew) {
   for (int restart = 1; restart <= 2 * kTimes.restarts; ++restart) {
     const double start_s = 10'000 * restart;
     programs_.hangs("no step for 1800 s", start_s + 700, start_s + 2500);
-    for (const std::string node : {"n1", "n2", "n3"})
-      programs_.ended(node, programs_.generation(), 143, start_s + 2510);
+    all_end(start_s + 2510);
     programs_.tick(start_s + 2520);
     programs_.tick(start_s + 2521);
     EXPECT_THAT(actions(), ElementsAre("end ranks", "plan"));
