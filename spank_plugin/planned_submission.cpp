@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <optional>
 #include <set>
@@ -33,6 +34,8 @@
 #include "spank_plugin/slurm/commands/job_environment.h"
 #include "spank_plugin/slurm/expected_start.h"
 #include "spank_plugin/slurm/live_cluster.h"
+#include "spank_plugin/slurm/releases.h"
+#include "spank_plugin/slurm/setup_cache.h"
 #include "spank_plugin/slurm/submit_process.h"
 #include "spank_plugin/slurm/submitted_job.h"
 #include "spank_plugin/slurm/waiting_jobs.h"
@@ -59,8 +62,10 @@ std::string enclosing_job(SubmitProgram program) {
 // withdrawn meanwhile claims no node any more.
 class Tries {
  public:
-  // The job that holds this will have ended.
-  explicit Tries(std::map<std::string, JobShare> free) : free_(std::move(free)) {}
+  // The job that holds `free` will have ended. `remembers`: the setup may be that of a submission just
+  // before.
+  Tries(std::map<std::string, JobShare> free, bool remembers)
+      : free_(std::move(free)), remembers_(remembers), cache_(identity()) {}
 
   void count() { ++count_; }
   bool more() const { return count_ < kMost; }
@@ -69,11 +74,21 @@ class Tries {
       withdrawn_nodes_.insert(component.nodes.begin(), component.nodes.end());
   }
   SlurmView view() {
-    SlurmView view = read_slurm();
+    const std::optional<ClusterSetup> known = remembers_ ? cache_.find(time(nullptr)) : std::nullopt;
+    remembered_ = known.has_value();
+    setup_ = known ? *known : read_and_keep_setup();
+    SlurmView view = read_slurm(setup_);
     viewed_ = std::chrono::steady_clock::now();
     correct(view.nodes);
     if (view.accounting) forget_use(*view.accounting, free_);
     return view;
+  }
+  // The setup of the last view was remembered, and is another one by now: what followed from it does not
+  // count.
+  bool was_out_of_date() {
+    if (!remembered_) return false;
+    remembered_ = false;
+    return read_and_keep_setup() != setup_;
   }
   // The last view is so recent that another would hardly tell more.
   bool fresh() const { return std::chrono::steady_clock::now() - viewed_ < std::chrono::seconds(5); }
@@ -84,6 +99,13 @@ class Tries {
   }
 
  private:
+  ClusterSetup read_and_keep_setup() const {
+    const int64_t now = time(nullptr);
+    ClusterSetup setup = read_setup();
+    cache_.keep(setup, now);
+    return setup;
+  }
+
   void correct(std::vector<SlurmNode>& nodes) const {
     forget_planned(nodes, withdrawn_nodes_);
     forget_job(nodes, free_);
@@ -91,6 +113,10 @@ class Tries {
 
   static constexpr int kMost = 5;
   const std::map<std::string, JobShare> free_;
+  const bool remembers_;
+  const SetupCache cache_;
+  ClusterSetup setup_;
+  bool remembered_ = false;
   int count_ = 0;
   std::chrono::steady_clock::time_point viewed_;
   std::set<std::string> withdrawn_nodes_;
@@ -104,24 +130,39 @@ void say_taken(const std::string& taken, const char* then) {
   fprintf(stderr, "sailor: since the job was planned, others took %s; %s\n", taken.c_str(), then);
 }
 
+PlannedJob plan_on(const SlurmView& view, const SubmitOptions& options, const JobSpec& job,
+                   const SiteConfig& site, const NodeWishes& wishes) {
+  const WishedCluster cluster = [&](const NodeWishes& of) { return live_cluster(view, site, of); };
+  const AskSlurm ask = [&](const std::string& name, const std::vector<std::string>& among, size_t count,
+                           std::optional<double> limit_s) {
+    PartitionWishes asked = wishes;
+    if (limit_s) asked.time_limit_s = limit_s;
+    for (const SlurmPartition& partition : view.partitions)
+      if (partition.name == name) return expected_start(partition, among, count, asked);
+    return std::optional<int64_t>();
+  };
+  return plan_with_start(options, job, site, wishes, job_length_s(view, wishes), cluster, ask);
+}
+
+// The same. A remembered setup must not be the reason that there is no plan, or that the job waits.
+PlannedJob plan_on_current(const SubmitOptions& options, const JobSpec& job, const SiteConfig& site,
+                           const NodeWishes& wishes, Tries& tries) {
+  try {
+    PlannedJob planned = plan_on(tries.view(), options, job, site, wishes);
+    if (!planned.waits || !tries.was_out_of_date()) return planned;
+  } catch (const std::exception&) {
+    if (!tries.was_out_of_date()) throw;
+  }
+  return plan_on(tries.view(), options, job, site, wishes);
+}
+
 // Plans until the planned nodes are still free afterwards: another submission may have taken them meanwhile.
 // After a quick search this is left to `seen_later`, the look at the job once it is submitted.
 PlannedJob plan_on_free_nodes(const SubmitOptions& options, const JobSpec& job, const SiteConfig& site,
                               const NodeWishes& wishes, bool seen_later, Tries& tries) {
   while (true) {
     tries.count();
-    const SlurmView view = tries.view();
-    const WishedCluster cluster = [&](const NodeWishes& of) { return live_cluster(view, site, of); };
-    const AskSlurm ask = [&](const std::string& name, const std::vector<std::string>& among, size_t count,
-                             std::optional<double> limit_s) {
-      PartitionWishes asked = wishes;
-      if (limit_s) asked.time_limit_s = limit_s;
-      for (const SlurmPartition& partition : view.partitions)
-        if (partition.name == name) return expected_start(partition, among, count, asked);
-      return std::optional<int64_t>();
-    };
-    PlannedJob planned =
-        plan_with_start(options, job, site, wishes, job_length_s(view, wishes), cluster, ask);
+    PlannedJob planned = plan_on_current(options, job, site, wishes, tries);
     if (planned.waits || (options.dry_run && !wishes.include_busy)) return planned;
     if (seen_later && !wishes.include_busy && tries.fresh()) return planned;
     std::optional<std::string> taken = first_in_use(planned, tries.nodes(), use_by_others);
@@ -210,10 +251,18 @@ void submit_and_look(const std::vector<std::string>& command, const EnvironmentV
   std::optional<uint32_t> job = submitted_job(sbatch.first_line());
   try {
     const FirstLook look = job ? look_at(*job, planned) : FirstLook{};
-    if (look.taken && may_plan_again) {
-      withdraw_job(*job);
-      tries.withdrawn(planned);
-      say_taken(*look.taken, fmt::format("job {} is withdrawn, replanning", *job).c_str());
+    const bool out_of_date = may_plan_again && (!job || look.pending) && tries.was_out_of_date();
+    if (out_of_date || (look.taken && may_plan_again)) {
+      if (job) {
+        withdraw_job(*job);
+        tries.withdrawn(planned);
+      }
+      const std::string then =
+          job ? fmt::format("job {} is withdrawn, replanning", *job) : std::string("replanning");
+      if (out_of_date)
+        fprintf(stderr, "sailor: partitions or reservations have changed; %s\n", then.c_str());
+      else
+        say_taken(*look.taken, then.c_str());
       return;
     }
     if (look.pending && moves)
@@ -272,7 +321,9 @@ OptionValues given_options(const sailor_submission& request) {
   options.overrides.partitions = wishes.partitions;
   std::string later = reason_to_start_later(option_value);
   const bool seen_later = program == SubmitProgram::sbatch && later.empty();
-  for (Tries tries(previous ? held_by_part(*previous) : std::map<std::string, JobShare>());;) {
+  for (Tries tries(previous ? held_by_part(*previous) : std::map<std::string, JobShare>(),
+                   seen_later && !options.dry_run);
+       ;) {
     PlannedJob planned = plan_on_free_nodes(options, submission.job, site, wishes, seen_later, tries);
     fputs(planned.table.c_str(), stderr);
     if (!later.empty() && !wishes.include_busy && !planned.waits && !previous) {

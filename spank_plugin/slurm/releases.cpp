@@ -1,5 +1,6 @@
 #include "spank_plugin/slurm/releases.h"
 
+#include <fmt/format.h>
 #include <slurm/slurm_version.h>
 
 #include <csignal>
@@ -99,9 +100,22 @@ int kill_job(uint32_t job_id) {
   return kill(job_id);
 }
 
+const slurm_conf_t* settings() {
+  return &slurm_conf;
+}
+
 bool limits_are_enforced() {
   constexpr uint16_t kEnforceLimits = 0x2;
-  return &slurm_conf != nullptr && (slurm_conf.accounting_storage_enforce & kEnforceLimits) != 0;
+  const slurm_conf_t* conf = settings();
+  return conf != nullptr && (conf->accounting_storage_enforce & kEnforceLimits) != 0;
+}
+
+std::string identity() {
+  const slurm_conf_t* conf = settings();
+  if (conf == nullptr || conf->cluster_name == nullptr) return "";
+  const std::string name = conf->cluster_name;
+  if (name.find('/') != std::string::npos) return "";
+  return fmt::format("{}-{}-{:08x}", name, conf->slurmctld_port, conf->hash_val);
 }
 
 void free_settings(slurm_conf_t* settings) {

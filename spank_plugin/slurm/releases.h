@@ -29,8 +29,12 @@ uint64_t allocated_memory_mb(const node_info_t& node);
 int load_job(job_info_msg_t** jobs, uint32_t job_id);
 int kill_job(uint32_t job_id);
 
-// AccountingStorageEnforce=limits in slurm.conf, as this process has read it.
+// slurm.conf as this process has read it; nullptr if it has not.
+const slurm_conf_t* settings();
+// AccountingStorageEnforce=limits in it.
 bool limits_are_enforced();
+// Of the cluster and this slurm.conf, as part of a file's name; empty if not known.
+std::string identity();
 
 void free_settings(slurm_conf_t* settings);
 

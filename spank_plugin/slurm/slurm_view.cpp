@@ -187,29 +187,51 @@ SlurmPartition read_partition(const partition_info_t& info) {
 }
 
 // No SHOW_ALL: the controller omits partitions that are hidden or closed to the user's groups.
-void read_partitions(SlurmView& view) {
+std::vector<SlurmPartition> read_partitions() {
   partition_info_msg_t* raw_partitions = nullptr;
   if (slurm_load_partitions(0, &raw_partitions, SHOW_LOCAL) != SLURM_SUCCESS) fail("partitions");
-  PartitionMessage partitions(raw_partitions);
-  for (uint32_t i = 0; i < partitions->record_count; ++i)
-    view.partitions.push_back(read_partition(partitions->partition_array[i]));
+  const PartitionMessage message(raw_partitions);
+  std::vector<SlurmPartition> partitions;
+  for (uint32_t i = 0; i < message->record_count; ++i)
+    partitions.push_back(read_partition(message->partition_array[i]));
+  return partitions;
 }
 
-// What partitions leave to the cluster's settings, and how finely backfill plans: one RPC, if there are
-// weights or waiting jobs.
-void read_settings(SlurmView& view) {
-  const bool bills =
-      std::any_of(view.partitions.begin(), view.partitions.end(),
-                  [](const SlurmPartition& partition) { return !partition.billing_weights.empty(); });
-  if (!bills && view.queue.empty()) return;
-  slurm_conf_t* raw = nullptr;
-  if (slurm_load_ctl_conf(0, &raw) != SLURM_SUCCESS) fail("settings");
-  const std::unique_ptr<slurm_conf_t, Releaser<free_settings>> conf(raw);
+std::vector<SlurmReservation> read_reservations() {
+  reserve_info_msg_t* raw_reservations = nullptr;
+  if (slurm_load_reservations(0, &raw_reservations) != SLURM_SUCCESS) fail("reservations");
+  const ReservationMessage message(raw_reservations);
+  std::vector<SlurmReservation> reservations;
+  for (uint32_t i = 0; i < message->record_count; ++i) {
+    const reserve_info_t& info = message->reservation_array[i];
+    reservations.push_back({text(info.name), info.start_time, info.end_time,
+                            expand_hosts(text(info.node_list)), text(info.partition)});
+  }
+  return reservations;
+}
+
+// What partitions leave to slurm.conf, and how finely backfill plans.
+void add_settings(SlurmView& view) {
+  const slurm_conf_t* conf = settings();
+  if (conf == nullptr) return;
   view.largest_weight_counts = (conf->priority_flags & PRIORITY_FLAGS_MAX_TRES) != 0;
   view.backfill_resolution_s = backfill_resolution_s(text(conf->sched_params));
   for (SlurmPartition& partition : view.partitions)
     if (partition.memory_per_cpu_mb == 0 && partition.memory_per_node_mb == 0)
       set_memory(conf->def_mem_per_cpu, partition);
+}
+
+SlurmView complete(SlurmView view, const ClusterSetup& setup) {
+  view.partitions = setup.partitions;
+  // The RES flag of a node comes seconds late and says nothing of reservations to come.
+  view.reservations = setup.reservations;
+  for (SlurmNode& node : view.nodes) {
+    if (auto it = setup.leaf_switches.find(node.name); it != setup.leaf_switches.end())
+      node.leaf_switch = it->second;
+  }
+  add_settings(view);
+  view.accounting = read_accounting();
+  return view;
 }
 
 }  // namespace
@@ -254,7 +276,15 @@ void initialise_slurm() {
 }
 
 SlurmView read_slurm() {
-  return read_slurm(read_queue(read_nodes()));
+  return read_slurm(read_setup());
+}
+
+SlurmView read_slurm(const ClusterSetup& setup) {
+  return complete(read_queue(read_nodes()), setup);
+}
+
+ClusterSetup read_setup() {
+  return {read_partitions(), read_reservations(), read_leaf_switches()};
 }
 
 SlurmView read_queue(std::vector<SlurmNode> nodes, const std::string& helpers_of) {
@@ -268,29 +298,15 @@ SlurmView read_queue(std::vector<SlurmNode> nodes, const std::string& helpers_of
   const bool nobody_waits =
       std::none_of(view.queue.begin(), view.queue.end(),
                    [](const SlurmWaitingJob& job) { return job.reason == WaitReason::nodes; });
-  if (helpers_of.empty() || !nobody_waits) read_partitions(view);
+  if (!helpers_of.empty() && !nobody_waits) view.partitions = read_partitions();
   return view;
 }
 
 SlurmView read_slurm(SlurmView view) {
-  if (view.partitions.empty()) read_partitions(view);
-  const std::map<std::string, std::string> leaf_switches = read_leaf_switches();
-  for (SlurmNode& node : view.nodes) {
-    if (auto it = leaf_switches.find(node.name); it != leaf_switches.end()) node.leaf_switch = it->second;
-  }
-  read_settings(view);
-
-  // The RES flag of a node comes seconds late and says nothing of reservations to come.
-  reserve_info_msg_t* raw_reservations = nullptr;
-  if (slurm_load_reservations(0, &raw_reservations) != SLURM_SUCCESS) fail("reservations");
-  ReservationMessage reservations(raw_reservations);
-  for (uint32_t i = 0; i < reservations->record_count; ++i) {
-    const reserve_info_t& info = reservations->reservation_array[i];
-    view.reservations.push_back({text(info.name), info.start_time, info.end_time,
-                                 expand_hosts(text(info.node_list)), text(info.partition)});
-  }
-  view.accounting = read_accounting();
-  return view;
+  const bool has_partitions = !view.partitions.empty();
+  const ClusterSetup setup = {has_partitions ? std::move(view.partitions) : read_partitions(),
+                              read_reservations(), read_leaf_switches()};
+  return complete(std::move(view), setup);
 }
 
 }  // namespace sailor

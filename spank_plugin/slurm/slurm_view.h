@@ -63,6 +63,8 @@ struct SlurmWaitingJob {
 };
 
 struct SlurmPartition {
+  bool operator==(const SlurmPartition&) const = default;
+
   std::string name;
   bool up = true;
   bool is_default = false;
@@ -85,11 +87,22 @@ struct SlurmPartition {
 };
 
 struct SlurmReservation {
+  bool operator==(const SlurmReservation&) const = default;
+
   std::string name;
   int64_t start = 0;
   int64_t end = 0;
   std::vector<std::string> nodes;
   std::string partition;  // jobs in it must use this one; empty = any
+};
+
+// What changes only when administrators change it.
+struct ClusterSetup {
+  bool operator==(const ClusterSetup&) const = default;
+
+  std::vector<SlurmPartition> partitions;  // visible to the user
+  std::vector<SlurmReservation> reservations;
+  std::map<std::string, std::string> leaf_switches;  // of Slurm's topology, by node
 };
 
 struct SlurmView {
@@ -111,10 +124,14 @@ void initialise_slurm();
 // Query the controller as the calling user. Need an initialised libslurm in the process. Throw
 // std::runtime_error with Slurm's reason.
 SlurmView read_slurm();
+// With a setup that is known: nodes, jobs, and where limits are enforced accounts.
+SlurmView read_slurm(const ClusterSetup& setup);
+// In two RPCs, three where Slurm has a topology.
+ClusterSetup read_setup();
 // Only the nodes, in one RPC: no job is known to wait for one, and none has `jobs_end`.
 std::vector<SlurmNode> read_nodes();
-// Jobs and partitions, in two RPCs, for nodes that were just read. `helpers_of`: the job whose
-// `helper_shares` to read; then partitions are omitted if no job waits for nodes. Empty = none.
+// Jobs, for nodes that were just read. `helpers_of`: the job whose `helper_shares` to read, with the
+// partitions if a job waits for nodes. Empty = none.
 SlurmView read_queue(std::vector<SlurmNode> nodes, const std::string& helpers_of = "");
 // The rest.
 SlurmView read_slurm(SlurmView queue);

@@ -13,8 +13,10 @@ lands() {
 # Over two partitions: a heterogeneous job.
 sdiag -r
 planned --sailor-job=tiny.yaml --sailor-max-gpus=T4-16=0 -o /dev/null body.sh
-expect "jobs, partitions and reservations are read once" equal \
-  "$(requests REQUEST_JOB_INFO) $(requests REQUEST_PARTITION_INFO) $(requests REQUEST_RESERVATION_INFO)" "1 1 1"
+expect "jobs are read once" equal "$(requests REQUEST_JOB_INFO)" 1
+# Not at all where a submission of the minute before has left them.
+expect "so are partitions" test "$(requests REQUEST_PARTITION_INFO)" -le 1
+expect "so are reservations" test "$(requests REQUEST_RESERVATION_INFO)" -le 1
 expect "nodes at most three times" test "$(requests REQUEST_NODE_INFO)" -le 3 # again after a slow search, and when the job has to wait
 expect "the federation never" equal "$(requests REQUEST_FED_INFO)" 0
 lands "two partitions"
@@ -53,6 +55,30 @@ planned --sailor-job=tiny.yaml -o /dev/null body.sh
 lands "fast drained"
 expect "without the drained nodes" equal "$(comm -12 <(printf 'a1\na2\n') <(nodes_of_job "$job" | tr ' ' '\n'))" ""
 drain a[1-2] resume
+release
+
+# What administrators set is remembered for a minute, but never the reason for a job to wait.
+on_one_node() { planned --sailor-job=tiny.yaml --nodes=1 -o /dev/null "$@" body.sh; }
+on_one_node -p medium,small
+lands "one node of two partitions"
+kind=$(partitions_of_job "$job")
+release
+sdiag -r
+on_one_node -p medium,small
+lands "again, within the minute"
+expect "partitions and reservations are not read again" equal \
+  "$(requests REQUEST_PARTITION_INFO) $(requests REQUEST_RESERVATION_INFO)" "0 0"
+release
+restore() { scontrol update partitionname="$kind" state=UP; drain a[1-2] resume 2>/dev/null || true; }
+scontrol update partitionname="$kind" state=DOWN
+on_one_node -p medium,small
+expect "a partition that was closed meanwhile is noticed" contains "$err" "partitions or reservations have changed; job "
+lands "a partition is closed"
+expect "in the other one" test "$(partitions_of_job "$job")" != "$kind"
+release
+scontrol update partitionname="$kind" state=UP
+on_one_node -p "$kind"
+lands "opened again"
 release
 
 # Dry run.
