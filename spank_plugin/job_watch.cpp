@@ -27,8 +27,10 @@ std::optional<std::string> first_in_use(const PlannedJob& planned, const std::ve
 }
 
 FirstLook look_at(uint32_t job_id, const PlannedJob& planned) {
-  usleep(100'000);
-  if (!is_pending(job_id)) return {};
+  for (const useconds_t pause_us : {100'000, 300'000}) {
+    usleep(pause_us);
+    if (!is_pending(job_id)) return {};
+  }
   std::optional<std::string> taken = first_in_use(planned, read_nodes(), use_by_running_jobs);
   // The job's own start looks the same as another job's.
   if (taken && !is_pending(job_id)) return {};

@@ -84,11 +84,15 @@ class Tries {
     return view;
   }
   // The setup of the last view was remembered, and is another one by now: what followed from it does not
-  // count.
+  // count. False too if slurmctld does not answer.
   bool was_out_of_date() {
     if (!remembered_) return false;
     remembered_ = false;
-    return read_and_keep_setup() != setup_;
+    try {
+      return read_and_keep_setup() != setup_;
+    } catch (const std::exception&) {
+      return false;
+    }
   }
   // The last view is so recent that another would hardly tell more.
   bool fresh() const { return std::chrono::steady_clock::now() - viewed_ < std::chrono::seconds(5); }
