@@ -27,7 +27,7 @@ std::optional<std::string> first_in_use(const PlannedJob& planned, const std::ve
 }
 
 FirstLook look_at(uint32_t job_id, const PlannedJob& planned) {
-  for (const useconds_t pause_us : {100'000, 300'000}) {
+  for (const useconds_t pause_us : {200'000, 300'000}) {
     usleep(pause_us);
     if (!is_pending(job_id)) return {};
   }

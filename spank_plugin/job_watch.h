@@ -22,7 +22,7 @@ struct FirstLook {
   bool pending = false;
   std::optional<std::string> taken;  // a node that others took first
 };
-// Whether the job starts at once, within 0.4 s, and if not, whether others have its nodes. One RPC or two,
+// Whether the job starts at once, within half a second, and if not, whether others have its nodes. One RPC or two,
 // three for a job that has not started, four when its nodes are in use.
 FirstLook look_at(uint32_t job_id, const PlannedJob& planned);
 
