@@ -9,6 +9,8 @@
 #include "planner/profile/analytic_profile.h"
 #include "planner/spec/error.h"
 #include "profiler/samples.h"
+#include "profiler/traces/kineto_trace.h"
+#include "profiler/traces/nsys_trace.h"
 #include "profiler/traces/traced_layers.h"
 
 namespace sailor {
@@ -66,7 +68,8 @@ ImportedProfile import_trace(const JobSpec& job, const TraceImport& import, cons
                      "training.lora: layers are profiled without adapters, which the planner adds");
   if (!job.model.splits_over({import.tp}))
     throw InputError(fmt::format("--tp: the model does not divide by {}", import.tp));
-  const KinetoTrace trace = read_kineto_trace(import.trace);
+  const ProgramTrace trace =
+      is_nsys_report(import.trace) ? read_nsys_trace(import.trace) : read_kineto_trace(import.trace);
   if (trace.kernels.empty() != import.on_processors)
     throw InputError(
         {import.trace, 0},
@@ -79,7 +82,7 @@ ImportedProfile import_trace(const JobSpec& job, const TraceImport& import, cons
   measured.at = utc_time(std::time(nullptr));
   measured.device = trace.kernels.empty() ? std::string() : trace.device;
   measured.libraries = job.trainer.own() ? "a trainer of its own" : job.trainer.kind;
-  measured.remark = "a trace of torch.profiler; sizes are estimates";
+  measured.remark = fmt::format("a trace of {}; sizes are estimates", trace.recorded_by);
   ImportedProfile imported{base_of(job, import, measured, earlier), layers.block_class,
                            !trace.kernels.empty()};
   ProfileFile& profile = imported.profile;

@@ -11,7 +11,7 @@
 namespace sailor {
 
 struct TraceImport {
-  std::string trace;              // file of torch.profiler, .json or .json.gz
+  std::string trace;              // file of torch.profiler (.json, .json.gz) or report of nsys (.csv)
   std::string gpu_type;           // catalog name
   int microbatch = 1;             // sequences in a pass of the trace
   int tp = 1;                     // ranks that share each layer in it

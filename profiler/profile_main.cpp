@@ -178,10 +178,10 @@ int main(int argc, char** argv) {
       ->check(cli::within(1.0, 86400.0))
       ->capture_default_str();
   TraceImport import;
-  CLI::Option* trace =
-      app.add_option("--trace", import.trace,
-                     "take the times from a trace of torch.profiler of another trainer, at "
-                     "the one value of --microbatches and --tp (default: 1) that it ran with");
+  CLI::Option* trace = app.add_option(
+      "--trace", import.trace,
+      "take the times from a trace of another trainer (torch.profiler or a report of nsys), at "
+      "the one value of --microbatches and --tp (default: 1) that it ran with");
   trace->excludes(nodes)->needs(type)->type_name("FILE");
   app.add_option("--blocks", import.block_class,
                  "class of the modules in the trace that are the model's blocks (default: the one that fits)")

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <zlib.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
@@ -52,7 +51,7 @@ bool starts_with(const std::string& text, const char* prefix) {
   return text.rfind(prefix, 0) == 0;
 }
 
-void keep(const Event& event, KinetoTrace& trace) {
+void keep(const Event& event, ProgramTrace& trace) {
   if (event.phase != "X" || event.begin_us < 0) return;
   const TraceSpan span{event.begin_us, event.begin_us + event.duration_us, event.thread};
   if (event.category == "cpu_op") {
@@ -74,7 +73,7 @@ void keep(const Event& event, KinetoTrace& trace) {
 // "traceEvents"; its own keys are at depth 3 (document, array, event), those of its "args" at depth 4.
 class Reader : public nlohmann::json_sax<nlohmann::json> {
  public:
-  explicit Reader(KinetoTrace& trace) : trace_(trace) {}
+  explicit Reader(ProgramTrace& trace) : trace_(trace) {}
   bool has_events() const { return has_events_; }
   const std::string& error() const { return error_; }
 
@@ -146,25 +145,20 @@ class Reader : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
 
-  KinetoTrace& trace_;
+  ProgramTrace& trace_;
   int depth_ = 0;
   bool in_events_ = false, has_events_ = false, in_arguments_ = false;
   std::string top_, key_, error_;
   Event event_;
 };
 
-template <typename Span>
-void by_begin(std::vector<Span>& spans) {
-  std::stable_sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) {
-    return a.begin_us != b.begin_us ? a.begin_us < b.begin_us : a.end_us > b.end_us;
-  });
-}
-
 }  // namespace
 
-KinetoTrace read_kineto_trace(const std::string& path) {
-  KinetoTrace trace;
+ProgramTrace read_kineto_trace(const std::string& path) {
+  ProgramTrace trace;
   trace.file = path;
+  trace.recorded_by = "torch.profiler";
+  trace.module_names = "profile with with_stack=True, and without torch.compile";
   GzipFile file(path);
   std::istream in(&file);
   Reader reader(trace);
@@ -173,11 +167,7 @@ KinetoTrace read_kineto_trace(const std::string& path) {
     throw InputError({path, 0}, "no \"traceEvents\": this is no trace of torch.profiler");
   if (trace.operators.empty())
     throw InputError({path, 0}, "the trace has no operators: profile with ProfilerActivity.CPU, too");
-  by_begin(trace.operators);
-  by_begin(trace.modules);
-  by_begin(trace.kernels);
-  by_begin(trace.launches);
-  by_begin(trace.optimizer_steps);
+  sort_by_begin(trace);
   return trace;
 }
 

@@ -20,14 +20,14 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 
 using Objects = std::map<std::string, std::set<std::string>>;  // by class
 
-Objects objects_of(const KinetoTrace& trace) {
+Objects objects_of(const ProgramTrace& trace) {
   Objects objects;
   for (const ModuleCall& call : trace.modules) objects[call.class_name()].insert(call.of);
   return objects;
 }
 
 // Is the first call of `inner` inside that of `outer`?
-bool is_inside(const KinetoTrace& trace, const std::string& inner, const std::string& outer) {
+bool is_inside(const ProgramTrace& trace, const std::string& inner, const std::string& outer) {
   const auto first = [&](const std::string& name) {
     return std::ranges::find_if(trace.modules,
                                 [&](const ModuleCall& call) { return call.class_name() == name; });
@@ -36,11 +36,9 @@ bool is_inside(const KinetoTrace& trace, const std::string& inner, const std::st
   return in->thread == out->thread && out->holds(*in);
 }
 
-std::string found_class(const KinetoTrace& trace, const ModelSpec& model) {
+std::string found_class(const ProgramTrace& trace, const ModelSpec& model) {
   if (trace.modules.empty())
-    throw InputError(
-        {trace.file, 0},
-        "the trace has no module calls: profile with with_stack=True, and without torch.compile");
+    throw InputError({trace.file, 0}, "the trace has no module calls: " + trace.module_names);
   std::vector<std::string> fitting, counts;
   for (const auto& [name, objects] : objects_of(trace)) {
     if (static_cast<int>(objects.size()) == model.layers) fitting.push_back(name);
@@ -60,7 +58,7 @@ std::string found_class(const KinetoTrace& trace, const ModelSpec& model) {
   return fitting.front();
 }
 
-std::vector<ModuleCall> calls_of(const KinetoTrace& trace, const ModelSpec& model, const std::string& name) {
+std::vector<ModuleCall> calls_of(const ProgramTrace& trace, const ModelSpec& model, const std::string& name) {
   std::vector<ModuleCall> calls;
   for (const ModuleCall& call : trace.modules)
     if (call.class_name() == name) calls.push_back(call);
@@ -129,7 +127,7 @@ class Operators {
 // The passes of a trace, in order.
 class Passes {
  public:
-  Passes(const KinetoTrace& trace, const ModelSpec& model, const std::string& block_class)
+  Passes(const ProgramTrace& trace, const ModelSpec& model, const std::string& block_class)
       : blocks_(calls_of(trace, model, block_class)), layers_(model.layers) {
     const int64_t thread = blocks_.front().thread;
     ModuleCall outermost;
@@ -173,7 +171,7 @@ class Passes {
   }
 
  private:
-  static void check_is_forward(const ModuleCall& block, double backward_until_us, const KinetoTrace& trace) {
+  static void check_is_forward(const ModuleCall& block, double backward_until_us, const ProgramTrace& trace) {
     if (block.begin_us < backward_until_us)
       throw InputError(
           {trace.file, 0},
@@ -246,7 +244,7 @@ class BusyTime {
 
 // Calls each(outermost operator, span) for everything that takes time.
 template <typename Each>
-void for_each_span(const KinetoTrace& trace, const Operators& operators, int tp, Each each) {
+void for_each_span(const ProgramTrace& trace, const Operators& operators, int tp, Each each) {
   if (trace.kernels.empty()) {
     for (size_t i = 0; i < operators.size(); ++i)
       if (operators.is_outermost(i)) each(i, static_cast<const TraceSpan&>(operators[i]));
@@ -271,7 +269,7 @@ void for_each_span(const KinetoTrace& trace, const Operators& operators, int tp,
 }
 
 // The optimizer's step that holds an operator, or -1.
-int step_of(const KinetoTrace& trace, const TracedOperator& op) {
+int step_of(const ProgramTrace& trace, const TracedOperator& op) {
   const auto& steps = trace.optimizer_steps;
   const auto next = std::ranges::upper_bound(steps, op.begin_us, {}, &TraceSpan::begin_us);
   if (next == steps.begin()) return -1;
@@ -279,7 +277,7 @@ int step_of(const KinetoTrace& trace, const TracedOperator& op) {
   return step.thread == op.thread && step.holds(op) ? static_cast<int>(next - steps.begin()) - 1 : -1;
 }
 
-void check(const KinetoTrace& trace, const ModelSpec& model, const TracedLayers& layers) {
+void check(const ProgramTrace& trace, const ModelSpec& model, const TracedLayers& layers) {
   for (const LayerKind kind : layer_kinds(model)) {
     if (!layers.forward_s.contains(kind))
       throw InputError({trace.file, 0},
@@ -296,7 +294,7 @@ void check(const KinetoTrace& trace, const ModelSpec& model, const TracedLayers&
 
 }  // namespace
 
-TracedLayers traced_layers(const KinetoTrace& trace, const ModelSpec& model, int tp,
+TracedLayers traced_layers(const ProgramTrace& trace, const ModelSpec& model, int tp,
                            const std::string& block_class) {
   TracedLayers layers;
   layers.block_class = block_class.empty() ? found_class(trace, model) : block_class;

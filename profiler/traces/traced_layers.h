@@ -1,5 +1,5 @@
-// How long the layers of a model took in a trace (kineto_trace.h) of any trainer, with any code of the model.
-// Pure.
+// How long the layers of a model took in a trace (program_trace.h) of any trainer, with any code of the
+// model. Pure.
 //
 // A pass of one microbatch is known by the calls of its blocks. What the model does before the first block is
 // the embedding, what it does after the last, with the loss, the head. A node of autograd's graph belongs to
@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "planner/profile/layer_profile.h"
-#include "profiler/traces/kineto_trace.h"
+#include "profiler/traces/program_trace.h"
 
 namespace sailor {
 
@@ -28,7 +28,7 @@ struct TracedLayers {
 // `block_class` is empty where it is to be found: the one class with as many objects as the model has blocks.
 // Throws InputError that says what the trace lacks: module calls, all layers of the model, a backward; or
 // that it repeats activations, which would count as a backward.
-TracedLayers traced_layers(const KinetoTrace& trace, const ModelSpec& model, int tp,
+TracedLayers traced_layers(const ProgramTrace& trace, const ModelSpec& model, int tp,
                            const std::string& block_class = "");
 
 }  // namespace sailor

@@ -214,7 +214,7 @@ void run_directory(const std::string& input) {
 void pytorch_trace(const std::string& input) {
   static const Directory directory({"trace.json"});
   directory.fill({{"trace.json", input}});
-  const KinetoTrace trace = read_kineto_trace(directory.path("trace.json"));
+  const ProgramTrace trace = read_kineto_trace(directory.path("trace.json"));
   ModelSpec model;
   model.layers = 2;
   for (const char* block : {"", "Block"}) {

@@ -67,6 +67,34 @@ class Steps(unittest.TestCase):
         self.assertEqual(run(program, SAILOR_STEPS=self.directory).returncode, 0)
         self.assertEqual(self.lines(0)[0]["loss"], 2.5)
 
+    def test_modules_are_named_for_nsight_systems(self):
+        program = """
+import sys, types
+hooks, ranges = {}, []
+torch, of_modules = types.ModuleType("torch"), types.SimpleNamespace()
+of_modules.register_module_forward_pre_hook = lambda hook: hooks.update(begin=hook)
+of_modules.register_module_forward_hook = lambda hook, always_call: hooks.update(end=hook, always=always_call)
+torch.nn = types.SimpleNamespace(Module=object, modules=types.SimpleNamespace(module=of_modules))
+torch.cuda = types.SimpleNamespace(nvtx=types.SimpleNamespace(range_push=ranges.append, range_pop=lambda: ranges.append("end")))
+sys.modules["torch"] = torch
+
+class Block:
+    def __call__(self):
+        hooks["begin"](self, ())
+        hooks["end"](self, (), None)
+
+import sailor_steps
+sailor_steps.name_modules()
+first, second = Block(), Block()
+for block in (first, second, first):
+    block()
+print(hooks["always"], ranges)
+"""
+        done = run(program)
+        self.assertEqual(done.stderr, "")
+        expected = ["nn.Module: Block_0", "end", "nn.Module: Block_1", "end", "nn.Module: Block_0", "end"]
+        self.assertEqual(done.stdout.strip(), f"True {expected}")
+
 
 if __name__ == "__main__":
     unittest.main()

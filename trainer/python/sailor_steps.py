@@ -74,4 +74,28 @@ def _write() -> None:
     _last = None
 
 
+def name_modules() -> None:
+    """Names the calls of all modules for Nsight Systems (NVTX), so that `sailor profile --trace` finds the layers in its report.
+
+    Call it once, before training, and profile with `nsys profile --trace=cuda,nvtx --pytorch=autograd-nvtx`. Needs PyTorch 2.1 or later.
+    """
+    import torch
+
+    names: Dict[object, str] = {}
+    counts: Dict[str, int] = {}
+
+    def begin(module: torch.nn.Module, _arguments: object) -> None:
+        if module not in names:
+            of_class = type(module).__name__
+            names[module] = f"nn.Module: {of_class}_{counts.get(of_class, 0)}"
+            counts[of_class] = counts.get(of_class, 0) + 1
+        torch.cuda.nvtx.range_push(names[module])
+
+    def end(_module: torch.nn.Module, _arguments: object, _result: object) -> None:
+        torch.cuda.nvtx.range_pop()
+
+    torch.nn.modules.module.register_module_forward_pre_hook(begin)
+    torch.nn.modules.module.register_module_forward_hook(end, always_call=True)
+
+
 atexit.register(_write)

@@ -47,7 +47,7 @@ TEST_F(KinetoTraceTest, IsReadPlainAndCompressed) {
   trace.kernel("ncclDevKernel_AllReduce", 10, 5, 3);
   for (const bool compressed : {false, true}) {
     write(trace.text(), compressed);
-    const KinetoTrace read = read_kineto_trace(path_);
+    const ProgramTrace read = read_kineto_trace(path_);
     EXPECT_EQ(read.file, path_);
     EXPECT_EQ(read.device, "A GPU");
     EXPECT_EQ(read.operators.size(), 17u);

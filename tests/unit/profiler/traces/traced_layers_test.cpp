@@ -6,6 +6,7 @@
 
 #include "planner/spec/error.h"
 #include "planner/spec/model_family.h"
+#include "profiler/traces/kineto_trace.h"
 #include "tests/unit/profiler/traces/trace_text.h"
 
 namespace sailor {
@@ -24,7 +25,7 @@ constexpr double kExact_s = 1e-10;
 TracedLayers layers_of(const TraceText& trace, int tp = 1, const std::string& blocks = "",
                        const ModelSpec& model = test::two_blocks()) {
   const std::string file = trace.file();
-  const KinetoTrace read = read_kineto_trace(file);
+  const ProgramTrace read = read_kineto_trace(file);
   std::filesystem::remove(file);
   return traced_layers(read, model, tp, blocks);
 }
