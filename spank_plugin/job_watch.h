@@ -22,8 +22,8 @@ struct FirstLook {
   bool pending = false;
   std::optional<std::string> taken;  // a node that others took first
 };
-// Whether the job starts at once, within half a second, and if not, whether others have its nodes. One RPC or two,
-// three for a job that has not started, four when its nodes are in use.
+// Whether the job starts at once, within half a second, and if not, whether others have its nodes. One RPC or
+// two, three for a job that has not started, four when its nodes are in use.
 FirstLook look_at(uint32_t job_id, const PlannedJob& planned);
 
 // Waits until it has started, for up to five seconds: a heterogeneous job waits for the backfill scheduler.

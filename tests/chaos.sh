@@ -23,7 +23,7 @@ Prints, and writes to DIR/chaos.csv (a scratch directory), one line per fault:
   lost_steps  finished steps that were repeated     pids_kept  no survivor was restarted
 --seed 0 (the default) draws a seed and prints it. With --faults 0 there are no faults for M minutes, but other programs load every core:
 any fault that the controller reports then is a false alarm. Exit code 1 when a fault was not survived, a survivor was restarted, a loss
-differs, training began again at the first step, many changes repeated steps, processes or files were left, or a process was taken for
+differs, the job ended, training began again at the first step, many changes repeated steps, processes or files were left, or a process was taken for
 lost without a fault.
 USAGE
 }
@@ -224,7 +224,13 @@ for ((i = 1; i <= faults; i++)); do
     tail -3 "$events" >&2
   fi
   echo "$row" | tee -a "$csv"
-  ! job_ended "$job" || break
+  # It would train for days.
+  if job_ended "$job"; then
+    echo "the job has ended:"
+    tail -5 "$output"
+    bad=1
+    break
+  fi
   # Until its share is over.
   while awk "BEGIN { exit !($(now) - $begun < $i * $pause) }"; do sleep 0.5; revive_due; done
 done

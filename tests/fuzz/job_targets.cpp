@@ -16,6 +16,7 @@
 #include "planner/spec/error.h"
 #include "planner/spec/text_file.h"
 #include "profiler/traces/kineto_trace.h"
+#include "profiler/traces/nsys_trace.h"
 #include "profiler/traces/traced_layers.h"
 #include "spank_plugin/batch_script.h"
 #include "spank_plugin/slurm/accounting.h"
@@ -26,6 +27,7 @@
 #include "spank_plugin/slurm/commands/scontrol.h"
 #include "spank_plugin/slurm/commands/tres.h"
 #include "spank_plugin/slurm/feature_expression.h"
+#include "spank_plugin/slurm/setup_cache.h"
 #include "tests/fuzz/bundle.h"
 #include "tests/fuzz/targets.h"
 #include "trainer/checkpoint/checkpoint_manifest.h"
@@ -211,10 +213,7 @@ void run_directory(const std::string& input) {
   run_report(read_run_history(directory.root()), nullptr, nullptr, {});
 }
 
-void pytorch_trace(const std::string& input) {
-  static const Directory directory({"trace.json"});
-  directory.fill({{"trace.json", input}});
-  const ProgramTrace trace = read_kineto_trace(directory.path("trace.json"));
+void layers_of_trace(const ProgramTrace& trace) {
   ModelSpec model;
   model.layers = 2;
   for (const char* block : {"", "Block"}) {
@@ -230,6 +229,18 @@ void pytorch_trace(const std::string& input) {
       if (*block != '\0') throw;
     }
   }
+}
+
+void pytorch_trace(const std::string& input) {
+  static const Directory directory({"trace.json"});
+  directory.fill({{"trace.json", input}});
+  layers_of_trace(read_kineto_trace(directory.path("trace.json")));
+}
+
+void nsys_report(const std::string& input) {
+  static const Directory directory({"ranges.csv"});
+  directory.fill({{"ranges.csv", input}});
+  layers_of_trace(read_nsys_trace(directory.path("ranges.csv")));
 }
 
 // What slurmctld and Slurm's programs print.
@@ -249,6 +260,18 @@ void slurm_text(const std::string& input) {
       if (cpus < 0) broken("a node has less than no processor");
   });
   satisfies({"big", "rack1"}, input);
+}
+
+// What is read is written and read as the same, whoever wrote it.
+void setup_cache(const std::string& input) {
+  static const Directory directory({"setup-c.json"});
+  constexpr int64_t kNow = 1000;
+  directory.fill({{"setup-c.json", input}});
+  const SetupCache cache("c", directory.root());
+  const std::optional<ClusterSetup> read = cache.find(kNow);
+  if (!read) return;
+  cache.keep(*read, kNow);
+  if (cache.find(kNow) != read) broken("the setup of the cluster changes when it is kept");
 }
 
 // What users write on command lines: a bundle with a value for each.
@@ -284,7 +307,9 @@ const std::map<std::string, Target>& targets() {
                                                     {"job_secrets", job_secrets},
                                                     {"run_directory", run_directory},
                                                     {"pytorch_trace", pytorch_trace},
+                                                    {"nsys_report", nsys_report},
                                                     {"slurm_text", slurm_text},
+                                                    {"setup_cache", setup_cache},
                                                     {"submission", submission}};
   return all;
 }

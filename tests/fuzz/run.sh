@@ -118,6 +118,10 @@ TEMPLATE
       bundle plan.json "$run/plan.json" metrics.jsonl "$run/metrics.jsonl" events.jsonl "$run/events.jsonl" \
         summary.json "$run/summary.json" > "$to/sailor-42"
       ;;
+    nsys_report) add "$golden"/fixtures/traces/nsys-step.csv ;;
+    setup_cache)
+      printf '{"version": 1, "read_at": 1000, "partitions": [{"name": "p", "up": true, "is_default": true, "whole_nodes": false, "root_only": false, "needs_reservation": false, "allowed_accounts": [], "denied_accounts": ["a"], "allowed_qos": [], "denied_qos": [], "max_nodes": 4, "max_time_s": 60.5, "qos": "", "billing_weights": "CPU=1", "memory_per_cpu_mb": 1, "memory_per_node_mb": 0, "nodes": ["a1", "a2"]}], "reservations": [{"name": "r", "start": 1, "end": 2, "nodes": ["a1"], "partition": ""}], "leaf_switches": {"a1": "s1"}}' > "$to/one"
+      ;;
     job_secrets) printf '%40s\n%064d\nencrypted\n' x 0 | tr ' ' x > "$to/secrets" ;;
     shard)
       printf '{"name": "rank-0", "bytes": 8, "checksums": "10f06b2a38d3ba736668f3da0ba6f790", "pieces": [["0.a", "F32", 0, 2, 0]]}' > "$to/one"

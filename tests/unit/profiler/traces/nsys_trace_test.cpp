@@ -17,7 +17,7 @@ namespace {
 
 using test::kAutograd;
 using test::kHost;
-using ::testing::DoubleNear;
+using test::us;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -40,11 +40,12 @@ class ReportText {
   // Returns its id.
   int add(const Range& range, int process = 42) {
     const auto ns = [](double us) { return std::llround(1000 * us); };
+    ++id_;
     std::string name;
     for (const char c : ":" + range.name) name += c == '"' ? std::string("\"\"") : std::string(1, c);
     rows_ += fmt::format("\"{}\",{},{},{},{},PushPop,{},{},{},0,0,{},{},:{}\n", name,
                          kStart_ns + ns(range.us), ns(range.length_us), kStart_ns + ns(range.host_us),
-                         ns(range.host_length_us), process, range.thread, range.work, ++id_,
+                         ns(range.host_length_us), process, range.thread, range.work, id_,
                          range.parent == 0 ? std::string() : std::to_string(range.parent), id_);
     return id_;
   }
@@ -76,10 +77,6 @@ class NsysTraceTest : public ::testing::Test {
   ScratchDirectory scratch_;
   std::string path_ = scratch_.path() + "/ranges.csv";
 };
-
-auto us(double value) {
-  return DoubleNear(value * 1e-6, 1e-10);
-}
 
 // A step of a model of two blocks in DistributedDataParallel, with ranges of the program's own around it.
 ReportText a_step() {

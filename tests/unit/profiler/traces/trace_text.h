@@ -2,6 +2,7 @@
 #pragma once
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -68,6 +69,12 @@ class TraceText {
   std::string events_;
   int id_ = 0;
 };
+
+// Matches so many microseconds in seconds.
+inline auto us(double value) {
+  constexpr double kExact_s = 1e-10;
+  return testing::DoubleNear(value * 1e-6, kExact_s);
+}
 
 inline ModelSpec two_blocks() {
   ModelSpec model;

@@ -16,11 +16,9 @@ using test::add_pass;
 using test::kAutograd;
 using test::kOtherStream;
 using test::TraceText;
-using ::testing::DoubleNear;
+using test::us;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-constexpr double kExact_s = 1e-10;
 
 TracedLayers layers_of(const TraceText& trace, int tp = 1, const std::string& blocks = "",
                        const ModelSpec& model = test::two_blocks()) {
@@ -38,10 +36,6 @@ std::string refusal(const TraceText& trace, const std::string& blocks = "",
     return error.what();
   }
   return "accepted";
-}
-
-auto us(double value) {
-  return DoubleNear(value * 1e-6, kExact_s);
 }
 
 TEST(TracedLayers, OnProcessorsAreTheTimesOfOperators) {
