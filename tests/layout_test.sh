@@ -28,6 +28,9 @@ tests/room_order.sh || { echo "an include goes against the order of rooms (tests
 none "the emulated devices share code with the simulator" '#include "planner/simulator' trainer
 none "torch/torch.h takes 14 s a file" 'torch/torch\.h' trainer profiler tests
 
+bare=$(grep -rl --include='*.cpp' --include='*.h' 'fmt::join' planner trainer profiler spank_plugin tests | xargs grep -L 'fmt/ranges\.h' || true)
+[[ -z $bare ]] || { printf 'fmt::join needs <fmt/ranges.h> since fmt 11:\n%s\n' "$bare"; failed=1; }
+
 # Two types with the same name in one namespace are one type to the linker, which keeps only one version of their inline functions.
 twice=$(grep -roE --include='*.h' '^(struct|class) [A-Za-z]+( final)?( : [^;]*)? \{' planner trainer profiler spank_plugin |
   sed -E 's/^([^:]*):(struct|class) ([A-Za-z]+).*/\3 \1/' | sort -u |

@@ -1,6 +1,7 @@
 #include "tests/bench/native/feature_gains.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
