@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <exception>
 #include <functional>
@@ -46,8 +47,9 @@ class ElasticTraining {
     std::set<int> dropping{};       // ranks without memory for two states
     bool fails_in_restore = false;  // they count from the begin of restore() on
     int64_t save_every = 0;
-    bool wait_for_saves = false;          // until each one is written
-    std::chrono::microseconds notice{0};  // from the first failure until the survivors are interrupted
+    bool wait_for_saves = false;             // until each one is written
+    std::chrono::microseconds notice{0};     // from the first failure until the survivors are interrupted
+    std::map<int, int64_t> noticed_after{};  // and not before these ranks have done so many steps, or failed
     std::function<void(int rank, RankTrainer&)> restored{};                  // on each rank, at once
     std::function<void(int rank, RankTrainer&, const StepResult&)> after{};  // each step
   };
@@ -86,6 +88,7 @@ class ElasticTraining {
     TestJob& comm = jobs_.emplace_back(plane_, size);
     const int number = static_cast<int>(jobs_.size()) - 1;
     std::vector<std::unique_ptr<FaultyFactory>> factories;
+    done_ = std::vector<std::atomic<int64_t>>(static_cast<std::size_t>(size));
     for (int rank = 0; rank < size; ++rank) {
       const auto fault = generation.faults.find(rank);
       factories.push_back(std::make_unique<FaultyFactory>(
@@ -109,6 +112,8 @@ class ElasticTraining {
         } catch (...) {
           const bool lost = is_loss(std::current_exception());
           std::this_thread::sleep_for(generation.notice);
+          done_[static_cast<std::size_t>(rank)] = kNeverWaitedFor;
+          wait_for_the_others(generation.noticed_after);
           const std::lock_guard lock(mutex);
           if (!lost && !unexpected) unexpected = std::current_exception();
           outcome.interrupted = true;
@@ -156,12 +161,20 @@ class ElasticTraining {
     while (trainer.next_step() < until) {
       if (fails && trainer.next_step() >= generation.fails_at) factory.arm();
       const StepResult result = trainer.step();
+      done_[static_cast<std::size_t>(rank)] = trainer.next_step();
       if (generation.after) generation.after(rank, trainer, result);
       if (generation.save_every > 0 && trainer.next_step() % generation.save_every == 0)
         trainer.save(directory_, 2);
       require_no_error(trainer.saves(generation.wait_for_saves));
     }
     require_no_error(trainer.saves(/*wait=*/true));
+  }
+
+  void wait_for_the_others(const std::map<int, int64_t>& steps) const {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    for (const auto& [rank, least] : steps)
+      while (done_[static_cast<std::size_t>(rank)] < least && std::chrono::steady_clock::now() < deadline)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 
   static void require_no_error(const std::vector<SaveResult>& saves) {
@@ -182,10 +195,13 @@ class ElasticTraining {
     }
   }
 
+  static constexpr int64_t kNeverWaitedFor = std::numeric_limits<int64_t>::max();
+
   const JobSpec job_;
   const TokenData& data_;
   const std::string plane_, directory_;
-  std::list<TestJob> jobs_;  // before its users
+  std::vector<std::atomic<int64_t>> done_;  // steps of this generation, by rank
+  std::list<TestJob> jobs_;                 // before its users
   std::map<int, Process> processes_;
 };
 

@@ -148,11 +148,14 @@ class Restoring : public ::testing::TestWithParam<const char*> {
           << "step " << done + i;
   }
 
+  static std::map<int, int64_t> all_of(const std::vector<int>& ranks, int64_t steps) {
+    std::map<int, int64_t> all;
+    for (const int rank : ranks) all[rank] = steps;
+    return all;
+  }
+
   const std::string directory_;
 };
-
-// Until the others are interrupted, where they are to have what a collective gave the rank that then failed.
-constexpr std::chrono::microseconds kTheyHear = 300ms;
 
 TEST_P(Restoring, ALostPipelineCostsNoStepThatAllHadFinished) {
   for (const Precision precision : {Precision::fp32, Precision::fp64, Precision::bf16, Precision::fp16}) {
@@ -186,7 +189,8 @@ TEST_P(Restoring, ALostPipelineCostsNoStepThatAllHadFinished) {
                         .until = 10,
                         .faults = {{4, point.fault}},
                         .fails_at = 4,
-                        .notice = point.steps_done == 5 ? kTheyHear : 300us});
+                        .notice = 300us,
+                        .noticed_after = all_of({0, 1, 2, 3, 5}, point.steps_done)});
       EXPECT_TRUE(lost.interrupted);
       EXPECT_THAT(training.survivors(), ::testing::ElementsAre(0, 1, 2, 3, 5));
       EXPECT_LE(lost.all_have_done, point.steps_done);
@@ -209,7 +213,7 @@ TEST_P(Restoring, WhoLacksTheNumbersOfACommittedStepGetsThemFromTheOthers) {
                       .until = 12,
                       .faults = {{1, {Fault::Kind::loses_result, "world", 0}}},
                       .fails_at = 6,
-                      .notice = kTheyHear});
+                      .notice = 300ms});  // until the others have the numbers: they cannot finish the step
     EXPECT_TRUE(lost.interrupted);
     EXPECT_EQ(lost.all_have_done, 6) << "rank 1 could not update";
     EXPECT_EQ(training.process(0).steps_done, 7);
@@ -285,7 +289,7 @@ TEST_P(Restoring, ARankThatIsLostOnTheWayLeavesTheStateForTheNextTry) {
                     .until = 10,
                     .faults = {{2, {Fault::Kind::dies_after, "world", 0}}},
                     .fails_at = 5,
-                    .notice = kTheyHear});
+                    .noticed_after = all_of({0, 1, 3, 4}, 6)});
       training.run({.plan = between,
                     .members = {4, 3, 1, 0},
                     .faults = {{1, {kind, "world", operation}}},

@@ -73,8 +73,9 @@ double fastest_s(const test::Instance& in, int stages) {
     if (prediction.fits) best_s = std::min(best_s, prediction.iteration_s);
   };
   for (int cut = 1; cut < (stages == 1 ? 2 : layers); ++cut) {
-    Plan plan = stages == 1 ? test::make_plan(in, 1, {{{0, layers, "a", 1}}})
-                            : test::make_plan(in, 1, {{{0, cut, "a", 1}, {cut, layers, "a", 1}}});
+    std::vector<test::StageSpec> cuts = {{0, stages == 1 ? layers : cut, "a", 1}};
+    if (stages == 2) cuts.push_back({cut, layers, "a", 1});
+    Plan plan = test::make_plan(in, 1, {cuts});
     std::vector<PlanStage>& of = plan.pipelines[0].stages;
     for (const StageRecompute& first : all_ways(of.front(), layers)) {
       of.front().recompute = first;

@@ -45,10 +45,9 @@ Best best_of(const test::Instance& in) {
   look(test::make_plan(in, 1, {{{0, layers, "a", 1}}}), best.whole_s);
   for (int first = 1; first < layers; ++first)
     for (int second = first + 1; second <= layers; ++second) {
-      Plan plan = second == layers
-                      ? test::make_plan(in, 1, {{{0, first, "a", 1}, {first, layers, "a", 1}}})
-                      : test::make_plan(
-                            in, 1, {{{0, first, "a", 1}, {first, second, "a", 1}, {second, layers, "a", 1}}});
+      std::vector<test::StageSpec> cuts = {{0, first, "a", 1}, {first, second, "a", 1}};
+      if (second < layers) cuts.push_back({second, layers, "a", 1});
+      Plan plan = test::make_plan(in, 1, {cuts});
       std::vector<PlanStage>& stages = plan.pipelines[0].stages;
       look(plan, best.whole_s);
       for (stages[1].weight_delay = kWholeBackward; stages[1].weight_delay <= 1; ++stages[1].weight_delay) {
