@@ -27,10 +27,8 @@ std::optional<std::string> first_in_use(const PlannedJob& planned, const std::ve
 }
 
 FirstLook look_at(uint32_t job_id, const PlannedJob& planned) {
-  for (const useconds_t pause_us : {200'000, 300'000}) {
-    usleep(pause_us);
-    if (!is_pending(job_id)) return {};
-  }
+  usleep(1'100'000);  // slurmctld's scheduler runs once a second
+  if (!is_pending(job_id)) return {};
   std::optional<std::string> taken = first_in_use(planned, read_nodes(), use_by_running_jobs);
   // The job's own start looks the same as another job's.
   if (taken && !is_pending(job_id)) return {};
@@ -38,7 +36,7 @@ FirstLook look_at(uint32_t job_id, const PlannedJob& planned) {
 }
 
 bool starts_soon(uint32_t job_id) {
-  for (const useconds_t pause_us : {500'000, 1'500'000, 3'000'000}) {
+  for (const useconds_t pause_us : {1'000'000, 3'000'000}) {
     usleep(pause_us);
     if (!is_pending(job_id)) return true;
   }

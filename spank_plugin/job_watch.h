@@ -22,11 +22,11 @@ struct FirstLook {
   bool pending = false;
   std::optional<std::string> taken;  // a node that others took first
 };
-// Whether the job starts at once, within half a second, and if not, whether others have its nodes. One RPC or
-// two, three for a job that has not started, four when its nodes are in use.
+// After a second: whether the job has started and, if not, whether others have its nodes. One RPC, two for a
+// job that has not started, three when its nodes are in use.
 FirstLook look_at(uint32_t job_id, const PlannedJob& planned);
 
-// Waits until it has started, for up to five seconds: a heterogeneous job waits for the backfill scheduler.
+// Waits until it has started, for up to four seconds: a heterogeneous job waits for the backfill scheduler.
 bool starts_soon(uint32_t job_id);
 
 }  // namespace sailor
