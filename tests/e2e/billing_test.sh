@@ -22,6 +22,7 @@ restore() {
 billed() {
   run sbatch -p fast -o /dev/null "$@" --wrap 'sleep 60'
   job=$(sed -n 's/^Submitted batch job \([0-9]*\)$/\1/p' <<<"$out")
+  [ -n "$job" ] || { echo "not submitted: $err" >&2; return 1; }
   wait_until 30 eval 'scontrol show job -o "$job" | grep -q JobState=RUNNING'
   if [ -n "$accounts" ]; then
     wait_until 20 recorded >"$work/billing"
