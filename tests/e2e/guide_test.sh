@@ -27,6 +27,7 @@ sailor pareto job.yaml --points 20 --svg front.svg | tests/golden/transcripts/pa
 sailor pareto job.yaml --json | tests/golden/transcripts/pareto.txt | --points 3 --json
 sailor probe --ranks 2 --gpu-type cpu | tests/probe/interrupted_test.sh | "$bin/sailor-probe" --ranks 2
 sailor profile job.yaml --trace trace.json.gz --gpu-type A100-80 --microbatches 2 --tp 1 | tests/golden/transcripts/trainer/profile-trace.txt | sailor profile script.yaml --trace
+sailor profile job.yaml --trace run_nvtx_gpu_proj_trace.csv --gpu-type A100-80 --microbatches 2 --tp 1 | tests/golden/transcripts/trainer/profile-trace.txt | sailor profile script.yaml --trace traces/nsys-step.csv
 sailor profile --on-nodes job.yaml | tests/e2e/profile_test.sh | run sailor profile --on-nodes
 sailor probe --on-nodes | tests/e2e/probe_test.sh | run sailor probe --on-nodes
 mpirun -np 8 --host a1:4,b1:4 sailor probe --cluster nodes.yaml --seconds 300 | tests/probe/namespaces_test.sh | mpirun
