@@ -19,6 +19,7 @@
 #include "planner/process/subprocess.h"
 #include "planner/spec/error.h"
 #include "planner/spec/quantity.h"
+#include "trainer/launch/free_port.h"
 #include "trainer/launch/rank_environment.h"
 #include "trainer/launch/silent_nodes.h"
 #include "trainer/process/signals.h"
@@ -98,7 +99,8 @@ class Steps {
 }  // namespace
 
 NodePrograms node_programs(Scheduler& scheduler, const ProgramLaunch& launch) {
-  const RendezvousPoint meeting = meeting_of(scheduler, launch);
+  RendezvousPoint meeting = meeting_of(scheduler, launch);
+  if (launch.port == 0) meeting.port = free_port(meeting.address, meeting.port);
   NodePrograms programs{
       {program_path("sailor-agent"), "programs"},
       {{"SAILOR_PLAN", launch.plan_file},
