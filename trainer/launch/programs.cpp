@@ -100,7 +100,9 @@ class Steps {
 
 NodePrograms node_programs(Scheduler& scheduler, const ProgramLaunch& launch) {
   RendezvousPoint meeting = meeting_of(scheduler, launch);
-  if (launch.port == 0) meeting.port = free_port(meeting.address, meeting.port);
+  // All ranks are told: it need not follow from the job, whose number others may have on another cluster.
+  if (launch.port == 0)
+    meeting.port = free_port(meeting.address, rendezvous_port(fmt::format("{}.{}", meeting.port, getpid())));
   NodePrograms programs{
       {program_path("sailor-agent"), "programs"},
       {{"SAILOR_PLAN", launch.plan_file},
