@@ -148,7 +148,8 @@ PlannedJob plan_on(const SlurmView& view, const SubmitOptions& options, const Jo
   return plan_with_start(options, job, site, wishes, job_length_s(view, wishes), cluster, ask);
 }
 
-// The same. A remembered setup must not be the reason that there is no plan, or that the job waits.
+// On the current view. A remembered setup must not be the reason that there is no plan, or that the job
+// waits.
 PlannedJob plan_on_current(const SubmitOptions& options, const JobSpec& job, const SiteConfig& site,
                            const NodeWishes& wishes, Tries& tries) {
   try {

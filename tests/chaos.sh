@@ -23,8 +23,8 @@ Prints, and writes to DIR/chaos.csv (a scratch directory), one line per fault:
   lost_steps  finished steps that were repeated     pids_kept  no survivor was restarted
 --seed 0 (the default) draws a seed and prints it. With --faults 0 there are no faults for M minutes, but other programs load every core:
 any fault that the controller reports then is a false alarm. Exit code 1 when a fault was not survived, a survivor was restarted, a loss
-differs, the job ended, training began again at the first step, many changes repeated steps, processes or files were left, or a process was taken for
-lost without a fault.
+differs, the job ended, training began again at the first step, many changes repeated steps, processes or files were left, or a process
+was taken for lost without a fault.
 USAGE
 }
 

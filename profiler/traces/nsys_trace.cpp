@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
 #include <fstream>
-#include <map>
 #include <optional>
 #include <set>
 #include <unordered_map>

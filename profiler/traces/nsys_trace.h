@@ -15,7 +15,8 @@
 
 namespace sailor {
 
-// Does the file's name say that it is such a report?
+// Does the file's name say that it is such a report? Throws InputError, with what to do, for a recording
+// that has not been exported (.nsys-rep, .qdrep, .sqlite).
 bool is_nsys_report(const std::string& path);
 
 // Throws InputError: not such a report, damaged, of several processes, or without PyTorch's ranges.

@@ -221,6 +221,10 @@ void add_settings(SlurmView& view) {
       set_memory(conf->def_mem_per_cpu, partition);
 }
 
+ClusterSetup setup_with(std::vector<SlurmPartition> partitions) {
+  return {std::move(partitions), read_reservations(), read_leaf_switches()};
+}
+
 SlurmView complete(SlurmView view, const ClusterSetup& setup) {
   view.partitions = setup.partitions;
   // The RES flag of a node comes seconds late and says nothing of reservations to come.
@@ -284,7 +288,7 @@ SlurmView read_slurm(const ClusterSetup& setup) {
 }
 
 ClusterSetup read_setup() {
-  return {read_partitions(), read_reservations(), read_leaf_switches()};
+  return setup_with(read_partitions());
 }
 
 SlurmView read_queue(std::vector<SlurmNode> nodes, const std::string& helpers_of) {
@@ -303,9 +307,7 @@ SlurmView read_queue(std::vector<SlurmNode> nodes, const std::string& helpers_of
 }
 
 SlurmView read_slurm(SlurmView view) {
-  const bool has_partitions = !view.partitions.empty();
-  const ClusterSetup setup = {has_partitions ? std::move(view.partitions) : read_partitions(),
-                              read_reservations(), read_leaf_switches()};
+  const ClusterSetup setup = view.partitions.empty() ? read_setup() : setup_with(std::move(view.partitions));
   return complete(std::move(view), setup);
 }
 

@@ -145,7 +145,7 @@ programs_on() {
   for pid in $(programs); do [ "$(node_of_pid "$pid")" != "$1" ] || echo "$pid"; done
 }
 no_programs() { [ -z "$(programs)" ]; }
-# power_off NODE RANKS: like kill_nodes; the program has so many ranks there.
+# power_off NODE RANKS: kill_nodes NODE, where the program must have this number of ranks.
 power_off() {
   expect "it has ranks on $1" equal "$(programs_on "$1" | wc -l)" "$2"
   kill_nodes "$1"

@@ -60,10 +60,8 @@ int own_processors() {
 
 RendezvousPoint meeting_of(Scheduler& scheduler, const ProgramLaunch& launch) {
   const std::string job = launch.allocation.job_id;
-  // Connections of an earlier generation may still hold its port.
-  const std::string start = launch.generation > 1 ? fmt::format("{}.{}", job, launch.generation) : job;
   return {address_of(scheduler, nodes_in_order(RankLayout(launch.plan), launch.order).front()),
-          launch.port > 0 ? launch.port : rendezvous_port(start), job, launch.plan_file};
+          launch.port > 0 ? launch.port : rendezvous_port(job), job, launch.plan_file};
 }
 
 // What the user has set stays.
@@ -100,9 +98,12 @@ class Steps {
 
 NodePrograms node_programs(Scheduler& scheduler, const ProgramLaunch& launch) {
   RendezvousPoint meeting = meeting_of(scheduler, launch);
-  // All ranks are told: it need not follow from the job, whose number others may have on another cluster.
+  // All ranks are told the port. Connections of an earlier generation, and a job of the same number on
+  // another cluster, may hold the one that follows from the job.
   if (launch.port == 0)
-    meeting.port = free_port(meeting.address, rendezvous_port(fmt::format("{}.{}", meeting.port, getpid())));
+    meeting.port =
+        free_port(meeting.address,
+                  rendezvous_port(fmt::format("{}.{}.{}", meeting.run_id, launch.generation, getpid())));
   NodePrograms programs{
       {program_path("sailor-agent"), "programs"},
       {{"SAILOR_PLAN", launch.plan_file},

@@ -20,7 +20,7 @@ struct ProgramLaunch {
   std::vector<std::string> command;
   Allocation allocation;
   std::string plan_file;          // the plan, for the ranks; all nodes can read it
-  int port = 0;                   // of rank 0; 0 = chosen by job and generation
+  int port = 0;                   // of rank 0; 0 = chosen; by the job alone in become_rank()
   int generation = 1;             // of an elastic job, whose programs start again
   std::string change_file{};      // of an elastic job: says why the ranks are told to end
   std::string steps_directory{};  // for what ranks tell of their steps; empty = nobody reads it

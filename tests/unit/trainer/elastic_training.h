@@ -49,7 +49,7 @@ class ElasticTraining {
     int64_t save_every = 0;
     bool wait_for_saves = false;             // until each one is written
     std::chrono::microseconds notice{0};     // from the first failure until the survivors are interrupted
-    std::map<int, int64_t> noticed_after{};  // and not before these ranks have done so many steps, or failed
+    std::map<int, int64_t> noticed_after{};  // and not before these ranks have done these steps, or failed
     std::function<void(int rank, RankTrainer&)> restored{};                  // on each rank, at once
     std::function<void(int rank, RankTrainer&, const StepResult&)> after{};  // each step
   };

@@ -70,7 +70,7 @@ class TraceText {
   int id_ = 0;
 };
 
-// Matches so many microseconds in seconds.
+// Matches a time in seconds that is this number of microseconds.
 inline auto us(double value) {
   constexpr double kExact_s = 1e-10;
   return testing::DoubleNear(value * 1e-6, kExact_s);
