@@ -56,6 +56,10 @@ int most_weight_delay(const Plan& plan) {
   return most;
 }
 
+std::string zero_text(const Plan& plan) {
+  return short_name(plan.zero) + (plan.zero_group > 0 ? fmt::format(":{}", plan.zero_group) : "");
+}
+
 std::string feature_text(const Plan& plan) {
   const std::string stages = recomputing_stages(plan);
   const Recompute most = deepest_recompute(plan);
@@ -64,7 +68,7 @@ std::string feature_text(const Plan& plan) {
   if (!stages.empty() && stages != "all") recompute += ":" + stages;
   std::string text;
   for (const std::string& feature :
-       {std::string(plan.precision ? to_string(*plan.precision) : ""), short_name(plan.zero), recompute,
+       {std::string(plan.precision ? to_string(*plan.precision) : ""), zero_text(plan), recompute,
         plan.interleave > 1 ? fmt::format("interleave:{}", plan.interleave) : std::string(),
         std::string(most_weight_delay(plan) != kWholeBackward ? "split-backward" : ""),
         std::string(plan.sequence_parallel && (has_tensor_parallelism(plan) || !has_context_parallelism(plan))

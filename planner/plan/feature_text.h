@@ -15,6 +15,8 @@ std::string number_ranges(const std::vector<int>& numbers);
 std::string recomputing_stages(const Plan& plan);
 // The largest weight delay of any stage; kWholeBackward if no backward is split.
 int most_weight_delay(const Plan& plan);
+// "zero1", or "zero1:4" if each group of four pipelines has its own copy of the states. Empty without ZeRO.
+std::string zero_text(const Plan& plan);
 // "zero1 recompute:0-1 interleave:2 sp": ZeRO-1; the stages that recompute, without numbers if all do
 // ("recompute-light" if no block does more than that); chunks of the model per GPU; tokens split over TP
 // groups. "split-backward" if any stage splits its backward, and "offload" if any does. Empty without

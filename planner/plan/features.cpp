@@ -24,6 +24,8 @@ const char* to_string(PlanFeature feature) {
       return "zero1";
     case PlanFeature::zero2:
       return "zero2";
+    case PlanFeature::hybrid_zero:
+      return "hybrid-zero";
     case PlanFeature::interleave:
       return "interleave";
     case PlanFeature::split_backward:
@@ -68,7 +70,8 @@ PlanFeatures parse_plan_features(const std::string& text) {
     if (out.size() == before) throw InputError(fmt::format("plan feature \"{}\" is listed twice", name));
   }
   if (out.contains(PlanFeature::zero3)) out.insert(PlanFeature::zero2);
-  if (out.contains(PlanFeature::zero2)) out.insert(PlanFeature::zero1);
+  if (out.contains(PlanFeature::zero2) || out.contains(PlanFeature::hybrid_zero))
+    out.insert(PlanFeature::zero1);
   if (out.contains(PlanFeature::context_parallel)) out.insert(PlanFeature::sequence_parallel);
   if (out.empty())
     throw InputError(fmt::format("no plan feature is given ({}, all or none)", fmt::join(names, ", ")));
@@ -83,6 +86,7 @@ PlanFeatures all_plan_features() {
           PlanFeature::zero1,
           PlanFeature::zero2,
           PlanFeature::zero3,
+          PlanFeature::hybrid_zero,
           PlanFeature::interleave,
           PlanFeature::split_backward,
           PlanFeature::sequence_parallel,

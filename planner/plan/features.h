@@ -8,7 +8,8 @@
 //     zero1           the replicas of a stage share its optimizer states
 //     zero2           and its gradients, which are summed after every microbatch; with zero1
 //     zero3           and its parameters, which are gathered in every microbatch; with both
-//     interleave      a group of GPUs holds several chunks of the model (interleaved 1F1B)
+//     hybrid-zero     groups of pipelines each share a copy of what ZeRO shards, instead of all one; with
+//     zero1 interleave      a group of GPUs holds several chunks of the model (interleaved 1F1B)
 //     split-backward  a stage computes the gradients of weights after those that others wait for
 //                     (spec/split_backward.h)
 //     sequence-parallel  stages with tensor parallelism split the tokens outside of it (sequence parallelism)
@@ -37,6 +38,7 @@ enum class PlanFeature {
   zero1,
   zero2,
   zero3,
+  hybrid_zero,
   interleave,
   split_backward,
   sequence_parallel,

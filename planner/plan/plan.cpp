@@ -55,6 +55,16 @@ bool has_replicas(const Plan& plan) {
   return plan.pipelines.size() > 1 || has_context_parallelism(plan);
 }
 
+int num_zero_groups(const Plan& plan) {
+  return plan.zero_group > 0 ? static_cast<int>(plan.pipelines.size()) / plan.zero_group : 1;
+}
+
+PipelineRange zero_group_of(const Plan& plan, int pipeline) {
+  if (plan.zero_group == 0) return {0, static_cast<int>(plan.pipelines.size())};
+  const int first = pipeline / plan.zero_group * plan.zero_group;
+  return {first, first + plan.zero_group};
+}
+
 std::set<int> microbatch_sizes(const Plan& plan) {
   std::set<int> sizes;
   for (const PlanPipeline& pipeline : plan.pipelines) sizes.insert(microbatch_of(plan, pipeline));

@@ -67,6 +67,9 @@ struct Plan {
   int microbatch = 0;
   std::vector<PlanPipeline> pipelines;
   Zero zero = Zero::none;
+  // Hybrid ZeRO: consecutive pipelines that share one copy of what ZeRO shards; each group of them has its
+  // own. 0: all pipelines share one.
+  int zero_group = 0;
   int interleave = 1;
   // Stages with a TP degree above 1 split the tokens between their tensor-parallel regions; so it is if any
   // stage has a CP degree above 1.
@@ -99,6 +102,13 @@ inline bool offloads(const PlanStage& stage) {
 bool offloads(const Plan& plan);
 // Are there GPUs that train the same parameters, whose gradients must be summed?
 bool has_replicas(const Plan& plan);
+// A range of pipelines, [first, end).
+struct PipelineRange {
+  int first = 0, end = 0;
+};
+// How many groups of pipelines there are, each with a copy of what ZeRO shards; and that of a pipeline.
+int num_zero_groups(const Plan& plan);
+PipelineRange zero_group_of(const Plan& plan, int pipeline);
 // Number of GPUs of the plan = number of trainer ranks.
 int num_ranks(const Plan& plan);
 // Microbatches of all pipelines: ceil(global_batch / microbatch).

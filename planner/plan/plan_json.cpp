@@ -93,6 +93,16 @@ Zero read_sharding(const MapField& plan) {
   return flag && flag->boolean() ? Zero::optimizer : Zero::none;
 }
 
+int read_zero_group(const Plan& plan, const Field& field) {
+  const auto pipelines = static_cast<int>(plan.pipelines.size());
+  const int group = field.integer<int>(1, pipelines);
+  if (plan.zero == Zero::none)
+    field.fail("only what ZeRO shards has copies: set \"zero\" too, or remove this");
+  if (pipelines % group != 0)
+    field.fail(fmt::format("{} pipelines cannot form groups of {}: use a divisor", pipelines, group));
+  return group == pipelines ? 0 : group;
+}
+
 PlanPrediction read_prediction(const Field& field) {
   // Tools may add their own values here: unknown keys are ignored.
   PlanPrediction prediction;
@@ -138,7 +148,7 @@ nlohmann::ordered_json stage_json(const PlanStage& stage) {
 
 Plan read_plan(const Field& field) {
   MapField map(field, {"sailor_plan", "model", "global_batch", "microbatch", "pipelines", "zero1", "zero",
-                       "interleave", "sequence_parallel", "precision", "prediction"});
+                       "zero_group", "interleave", "sequence_parallel", "precision", "prediction"});
   require_version(map, "sailor_plan", 1);
   Plan plan;
   plan.model = map.required("model").text();
@@ -152,6 +162,7 @@ Plan read_plan(const Field& field) {
   for (PlanPipeline& pipeline : plan.pipelines)
     if (pipeline.microbatch == plan.microbatch) pipeline.microbatch.reset();
   plan.zero = read_sharding(map);
+  if (auto group = map.optional("zero_group")) plan.zero_group = read_zero_group(plan, *group);
   if (auto interleave = map.optional("interleave")) plan.interleave = interleave->integer<int>(1, 1024);
   if (auto split = map.optional("sequence_parallel")) plan.sequence_parallel = split->boolean();
   if (auto precision = map.optional("precision")) plan.precision = read_precision(*precision);
@@ -218,6 +229,7 @@ std::string to_json(const Plan& plan, int indent) {
     json["zero1"] = plan.zero == Zero::optimizer;
   else
     json["zero"] = to_string(plan.zero);
+  if (plan.zero_group > 0) json["zero_group"] = plan.zero_group;
   json["interleave"] = plan.interleave;
   if (plan.sequence_parallel) json["sequence_parallel"] = true;
   if (plan.precision) json["precision"] = to_string(*plan.precision);

@@ -52,23 +52,31 @@ Snapshot nodes_of_plan(const Plan& plan) {
   return snapshot;
 }
 
-std::set<std::string> only_holders(const Plan& plan) {
-  std::map<int, std::set<std::string>> nodes_of_layer;
-  std::set<std::string> nodes;
-  for (const PlanPipeline& pipeline : plan.pipelines) {
+void for_each_share(const Plan& plan, const ShareVisitor& visit) {
+  const bool shared = shards_optimizer(plan.zero);
+  std::map<std::pair<int, int>, int> next;  // by group of pipelines and layer
+  for (int p = 0; p < static_cast<int>(plan.pipelines.size()); ++p) {
+    const PlanPipeline& pipeline = plan.pipelines[static_cast<size_t>(p)];
     const auto groups = static_cast<size_t>(num_groups(plan, pipeline));
-    for (size_t s = 0; s < pipeline.stages.size(); ++s) {
-      const std::string& node = pipeline.stages[s % groups].node;
-      if (node.empty()) return {};
-      nodes.insert(node);
+    for (size_t s = 0; s < pipeline.stages.size(); ++s)
       for (int layer = pipeline.stages[s].first_layer; layer < pipeline.stages[s].end_layer; ++layer)
-        nodes_of_layer[layer].insert(node);
-    }
+        for (int copy = 0; copy < pipeline.stages[s].shape.copies(); ++copy) {
+          int& share = next[{zero_group_of(plan, p).first, layer}];
+          visit(pipeline.stages[s % groups], layer, copy, shared ? share++ : 0);
+        }
   }
-  if (plan.zero >= Zero::optimizer && plan.pipelines.size() > 1) return nodes;
+}
+
+std::set<std::string> only_holders(const Plan& plan) {
+  std::map<std::pair<int, int>, std::set<std::string>> nodes;  // by layer and share
+  bool placed = true;
+  for_each_share(plan, [&](const PlanStage& stage, int layer, int, int share) {
+    placed = placed && !stage.node.empty();
+    nodes[{layer, share}].insert(stage.node);
+  });
   std::set<std::string> only;
-  for (const auto& [layer, holders] : nodes_of_layer)
-    if (holders.size() == 1) only.insert(*holders.begin());
+  for (const auto& [part, holders] : nodes)
+    if (placed && holders.size() == 1) only.insert(*holders.begin());
   return only;
 }
 

@@ -113,6 +113,55 @@ void check_split_backward(const Plan& plan, size_t p, const PlanFeatures& allowe
   }
 }
 
+// GPUs of a group of pipelines that hold a part of a layer, or, one past the last, of the matrix that the
+// first and the last layer share.
+int holders_of(const Plan& plan, const PipelineRange& pipelines, int layer) {
+  int holders = 0;
+  for (int p = pipelines.first; p < pipelines.end; ++p) {
+    const std::vector<PlanStage>& stages = plan.pipelines[static_cast<size_t>(p)].stages;
+    const bool tied = layer >= stages.back().end_layer;
+    for (const PlanStage& stage : stages) {
+      const bool is_end = &stage == &stages.front() || &stage == &stages.back();
+      if (tied ? is_end : stage.first_layer <= layer && layer < stage.end_layer)
+        holders += stage.shape.copies();
+    }
+  }
+  return holders;
+}
+
+// Ranks with the same place in each group hold the same elements. Empty if they do.
+std::string zero_group_problem(const Plan& plan, const ModelSpec& model) {
+  const int pipelines = static_cast<int>(plan.pipelines.size());
+  if (plan.zero == Zero::none) return "has no meaning without ZeRO";
+  if (plan.zero_group < 0 || plan.zero_group >= pipelines || pipelines % plan.zero_group != 0)
+    return fmt::format("does not divide {} pipelines into groups", pipelines);
+  for (int layer = 0; layer < model.num_all_layers() + (model.tied_embeddings ? 1 : 0); ++layer) {
+    const std::string what =
+        layer < model.num_all_layers() ? fmt::format("layer {}", layer) : std::string("the tied embedding");
+    const int first = holders_of(plan, zero_group_of(plan, 0), layer);
+    for (int p = 0; p < pipelines; p += plan.zero_group) {
+      const int holders = holders_of(plan, zero_group_of(plan, p), layer);
+      if (holders < 2)
+        return fmt::format("leaves {} to one rank of pipeline {}, which shares it with nobody", what, p);
+      if (holders != first)
+        return fmt::format(
+            "needs as many ranks for a layer in every group: {} has {} in that of pipeline 0, "
+            "{} in that of pipeline {}",
+            what, first, holders, p);
+    }
+  }
+  return "";
+}
+
+void check_zero_groups(const Plan& plan, const ModelSpec& model, const PlanFeatures& allowed,
+                       std::vector<std::string>& violations) {
+  if (plan.zero_group == 0) return;
+  const std::string problem = allowed.contains(PlanFeature::hybrid_zero)
+                                  ? zero_group_problem(plan, model)
+                                  : "is not supported by this version's trainer";
+  if (!problem.empty()) violations.push_back(fmt::format("zero_group {} {}", plan.zero_group, problem));
+}
+
 // Checks that the chunks of a group are on the same GPUs, and that the schedule exists.
 void check_interleaved(const Plan& plan, size_t p, std::vector<std::string>& violations) {
   const PlanPipeline& pipeline = plan.pipelines[p];
@@ -207,14 +256,19 @@ void check_placed_stage(const PlanStage& stage, const std::string& where, const 
 
 bool can_sum_in_one_order(const Plan& plan) {
   if (plan.zero < Zero::gradients || (plan.zero == Zero::gradients && plan.interleave == 1)) return true;
-  const auto cut_of = [](const PlanPipeline& pipeline) {
+  const auto cut_of = [&](int pipeline) {
     std::vector<int> cut;
-    for (const PlanStage& stage : pipeline.stages) cut.push_back(stage.end_layer);
+    for (const PlanStage& stage : plan.pipelines[static_cast<size_t>(pipeline)].stages)
+      cut.push_back(stage.end_layer);
     return cut;
   };
-  return std::all_of(plan.pipelines.begin(), plan.pipelines.end(), [&](const PlanPipeline& pipeline) {
-    return cut_of(pipeline) == cut_of(plan.pipelines.front());
-  });
+  for (int p = 0; p < static_cast<int>(plan.pipelines.size()); ++p)
+    if (cut_of(p) != cut_of(zero_group_of(plan, p).first)) return false;
+  return true;
+}
+
+bool zero_groups_match(const Plan& plan, const ModelSpec& model) {
+  return plan.zero_group == 0 || zero_group_problem(plan, model).empty();
 }
 
 std::vector<std::string> check_plan(const Plan& plan, const JobSpec& job, const PlanFeatures& allowed) {
@@ -254,6 +308,7 @@ std::vector<std::string> check_plan(const Plan& plan, const JobSpec& job, const 
   if (plan.zero > zero_degrees(allowed).back())
     violations.push_back(fmt::format("{}: {} sharding is not supported by this version's trainer",
                                      short_name(plan.zero), to_string(plan.zero)));
+  check_zero_groups(plan, job.model, allowed, violations);
   if (plan.sequence_parallel && !allowed.contains(PlanFeature::sequence_parallel))
     violations.push_back("sequence_parallel is not supported by this version's trainer");
   if (plan.interleave < 1) {

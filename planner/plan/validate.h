@@ -22,6 +22,9 @@ std::vector<std::string> check_plan(const Plan& plan, const JobSpec& job,
 // of a microbatch in one order? For sums interleaved chunks that are cut differently do not; for gathers no
 // stages do that are cut differently.
 bool can_sum_in_one_order(const Plan& plan);
+// With hybrid ZeRO, do the groups of pipelines divide the plan's, and have as many ranks for every layer, two
+// at least?
+bool zero_groups_match(const Plan& plan, const ModelSpec& model);
 // For placed stages on any cluster: a GPU of a node is used once.
 std::vector<std::string> check_placement(const Plan& plan);
 // No more GPUs of a type in a zone than are free; for placed stages: the node exists, has the type and zone,

@@ -1,8 +1,11 @@
 #include "planner/replay/surviving_state.h"
 
 #include <algorithm>
+#include <array>
+#include <map>
 #include <numeric>
-#include <vector>
+
+#include "planner/plan/plan_nodes.h"
 
 namespace sailor {
 namespace {
@@ -23,28 +26,27 @@ bool uses_any(const Plan& plan, const LostGpus& gpus) {
 
 bool holds_whole_state(const Plan& plan, const LostGpus& lost) {
   if (!uses_any(plan, lost)) return true;
-  if (shards_optimizer(plan.zero) && has_replicas(plan)) return false;
   int parts = 1, layers = 0;
   for (const PlanPipeline& pipeline : plan.pipelines)
     for (const PlanStage& stage : pipeline.stages) {
       parts = std::lcm(parts, stage.shape.parts());
       layers = std::max(layers, stage.end_layer);
     }
-  // Part k of a layer is element range [k, k + 1) / parts of each of its tensors.
-  std::vector<bool> held(static_cast<size_t>(layers) * static_cast<size_t>(parts));
-  for (const PlanPipeline& pipeline : plan.pipelines)
-    for (const PlanStage& stage : pipeline.stages) {
-      const int parts_of_rank = parts / stage.shape.parts();
-      for (int k = 0; k < stage.shape.gpus(); ++k) {
-        if (is_lost(stage, k, lost)) continue;
-        for (int layer = stage.first_layer; layer < stage.end_layer; ++layer) {
-          const auto first =
-              held.begin() + static_cast<ptrdiff_t>(layer) * parts + stage.shape.part_of(k) * parts_of_rank;
-          std::fill(first, first + parts_of_rank, true);
-        }
+  // By layer, element range [k, k + 1) / parts of each of its tensors, and share of it.
+  std::map<std::array<int, 3>, bool> held;
+  for_each_share(plan, [&](const PlanStage& stage, int layer, int copy, int share) {
+    const int parts_of_rank = parts / stage.shape.parts();
+    for (int gpu = 0; gpu < stage.shape.gpus(); ++gpu) {
+      if (stage.shape.copy_of(gpu) != copy) continue;
+      const bool remains = !is_lost(stage, gpu, lost);
+      const int first = stage.shape.part_of(gpu) * parts_of_rank;
+      for (int part = first; part < first + parts_of_rank; ++part) {
+        bool& is_held = held[{layer, part, share}];
+        is_held = is_held || remains;
       }
     }
-  return std::find(held.begin(), held.end(), false) == held.end();
+  });
+  return std::all_of(held.begin(), held.end(), [](const auto& entry) { return entry.second; });
 }
 
 }  // namespace sailor

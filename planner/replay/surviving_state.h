@@ -10,7 +10,7 @@ namespace sailor {
 bool uses_any(const Plan& plan, const LostGpus& gpus);
 
 // Every pipeline has every layer, divided into as many equal shards as the TP degree of its stage; with
-// ZeRO-1 and several pipelines, only one rank has each part of the optimizer's state.
+// ZeRO-1 only one rank of each group of pipelines that share states has each part of the optimizer's state.
 bool holds_whole_state(const Plan& plan, const LostGpus& lost);
 
 }  // namespace sailor

@@ -28,7 +28,7 @@ std::string accelerate_obstacle(const UniformPlan& plan, const EvenNodes& nodes,
 
 FrameworkConfig accelerate_config(const JobSpec& whole, const Plan& of) {
   const JobSpec job = job_under(of, whole);
-  if (std::string why_not = uniform_obstacle(job, of); !why_not.empty()) return {why_not, "", {}};
+  if (std::string why_not = obstacle_without_copies(job, of); !why_not.empty()) return {why_not, "", {}};
   const UniformPlan plan = uniform_plan(job, of);
   const EvenNodes nodes = even_nodes(of);
   FrameworkConfig out;

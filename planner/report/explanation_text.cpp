@@ -74,9 +74,10 @@ std::string in_words(const PlanningContext& context, const Candidate& chosen) {
     out += ", gradients of weights after those that other stages wait for (split backward)";
   if (offloads(plan)) out += ", optimizer states in the memory of nodes (offload)";
   if (shards_optimizer(plan.zero))
-    out += fmt::format(", {} sharded (ZeRO-{})",
-                       plan.zero == Zero::optimizer ? "optimizer states" : to_string(plan.zero),
-                       static_cast<int>(plan.zero));
+    out += fmt::format(
+        ", {} sharded (ZeRO-{}{})", plan.zero == Zero::optimizer ? "optimizer states" : to_string(plan.zero),
+        static_cast<int>(plan.zero),
+        plan.zero_group > 0 ? fmt::format(", each {} pipelines have a copy", plan.zero_group) : "");
   if (plan.sequence_parallel) out += ", tokens split over TP groups (sequence parallelism)";
   if (const std::string stages = recomputing_stages(plan); stages == "all")
     out += ", activations recomputed";

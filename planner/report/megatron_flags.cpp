@@ -142,6 +142,8 @@ MegatronFlags megatron_flags(const JobSpec& whole, const Plan& plan) {
   out.flags.push_back(fmt::format("--global-batch-size {}", plan.global_batch));
   if (uniform.sequence_parallel) out.flags.emplace_back("--sequence-parallel");
   if (shards_optimizer(plan.zero)) out.flags.emplace_back("--use-distributed-optimizer");
+  if (uniform.copies > 1)
+    out.flags.push_back(fmt::format("--num-distributed-optimizer-instances {}", uniform.copies));
   if (uniform.recompute == Recompute::full) {
     out.flags.emplace_back("--recompute-granularity full");
     out.flags.emplace_back("--recompute-method uniform");

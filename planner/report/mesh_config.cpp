@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
 
 #include "planner/plan/rank_layout.h"
 #include "planner/report/framework_config.h"
@@ -19,9 +21,17 @@ FrameworkConfig mesh_config(const JobSpec& whole, const Plan& of) {
       !job.trainer.own() && framework_of_trainer(job).rank_order == FrameworkStyle::RankOrder::stages;
   // A mesh numbers ranks with its last dimension running fastest, as both orders of ranks do.
   Json config = {{"device_type", "cuda"}};
-  config["mesh_shape"] =
-      by_stages ? Json{plan.pipeline, plan.data, plan.tensor} : Json{plan.data, plan.pipeline, plan.tensor};
-  config["mesh_dim_names"] = by_stages ? Json{"pp", "dp", "tp"} : Json{"dp", "pp", "tp"};
+  std::vector<std::pair<std::string, int>> data = {{"dp", plan.data}};
+  if (plan.copies > 1) data = {{"dp_replicate", plan.copies}, {"dp_shard", plan.data / plan.copies}};
+  std::vector<std::pair<std::string, int>> dimensions = {{"pp", plan.pipeline}};
+  dimensions.insert(by_stages ? dimensions.end() : dimensions.begin(), data.begin(), data.end());
+  dimensions.emplace_back("tp", plan.tensor);
+  config["mesh_shape"] = Json::array();
+  config["mesh_dim_names"] = Json::array();
+  for (const auto& [name, size] : dimensions) {
+    config["mesh_shape"].push_back(size);
+    config["mesh_dim_names"].push_back(name);
+  }
   config["microbatch"] = plan.microbatch;
   config["microbatches"] = plan.microbatches;
   config["global_batch"] = plan.global_batch;

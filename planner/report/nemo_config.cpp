@@ -53,7 +53,7 @@ std::string recompute_text(Recompute recompute) {
 FrameworkConfig nemo_config(const JobSpec& whole, const Plan& of) {
   const JobSpec job = job_under(of, whole);
   const TrainingSpec& training = job.training;
-  if (std::string why_not = uniform_obstacle(job, of); !why_not.empty()) return {why_not, "", {}};
+  if (std::string why_not = obstacle_without_copies(job, of); !why_not.empty()) return {why_not, "", {}};
   const UniformPlan plan = uniform_plan(job, of);
   const EvenNodes nodes = even_nodes(of);
   FrameworkConfig out;

@@ -48,7 +48,7 @@ std::string parallelism_text(const UniformPlan& plan, int head) {
       "\n[parallelism]\ndata_parallel_replicate_degree = {}\ndata_parallel_shard_degree = {}\n"
       "fsdp_reshard_after_forward = \"never\"\ntensor_parallel_degree = {}\ncontext_parallel_degree = 1\n"
       "pipeline_parallel_degree = {}\n",
-      shards ? 1 : plan.data, shards ? plan.data : 1, plan.tensor, plan.pipeline);
+      shards ? plan.copies : plan.data, shards ? plan.data / plan.copies : 1, plan.tensor, plan.pipeline);
   if (plan.pipeline == 1) return text;
   text += fmt::format("pipeline_parallel_schedule = \"{}\"\npipeline_parallel_microbatch_size = {}\n",
                       plan.interleave > 1 ? "Interleaved1F1B" : "1F1B", plan.microbatch);

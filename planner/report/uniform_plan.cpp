@@ -44,6 +44,11 @@ std::string uniform_obstacle(const JobSpec& job, const Plan& plan) {
   return "";
 }
 
+std::string obstacle_without_copies(const JobSpec& job, const Plan& plan) {
+  if (plan.zero_group > 0) return "groups of its pipelines each have a copy of what ZeRO shards";
+  return uniform_obstacle(job, plan);
+}
+
 UniformPlan uniform_plan(const JobSpec& job, const Plan& plan) {
   const PlanPipeline& first = plan.pipelines.at(0);
   UniformPlan out;
@@ -61,6 +66,7 @@ UniformPlan uniform_plan(const JobSpec& job, const Plan& plan) {
   const bool always_splits = !job.trainer.own() && framework_of_trainer(job).sequence_parallel;
   out.sequence_parallel = out.tensor > 1 && (plan.sequence_parallel || always_splits);
   out.zero = job.trainer.own() ? plan.zero : std::max(plan.zero, framework_of_trainer(job).zero);
+  out.copies = num_zero_groups(plan);
   out.recompute = first.stages[0].recompute.level();
   out.precision = precision_of(plan, job);
   return out;

@@ -22,6 +22,7 @@ struct UniformPlan {
   int64_t global_batch = 1;                 // = microbatch x microbatches x data
   bool sequence_parallel = false;           // also if the framework always splits tokens
   Zero zero = Zero::none;                   // also if the framework always shards
+  int copies = 1;                           // of what ZeRO shards: data-parallel ranks in a row share each
   Recompute recompute = Recompute::none;
   Precision precision = Precision::fp32;
 
@@ -33,6 +34,9 @@ struct UniformPlan {
 
 // Why no framework of uniform plans can run it, in a few words, or nothing.
 std::string uniform_obstacle(const JobSpec& job, const Plan& plan);
+
+// The same for frameworks without hybrid ZeRO.
+std::string obstacle_without_copies(const JobSpec& job, const Plan& plan);
 
 // Requires a plan without uniform_obstacle().
 UniformPlan uniform_plan(const JobSpec& job, const Plan& plan);

@@ -4,12 +4,21 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+#include <vector>
 
+#include "planner/plan/place.h"
+#include "planner/plan/plan_nodes.h"
+#include "planner/plan/validate.h"
 #include "planner/search/explain.h"
 #include "planner/search/native/native_search.h"
 #include "planner/search/precision_search.h"
 #include "planner/search/problem/candidates.h"
 #include "planner/search/published/published_search.h"
+#include "planner/simulator/simulate.h"
 #include "planner/spec/error.h"
 
 namespace sailor {
@@ -23,6 +32,51 @@ SearchResult search_once(const PlanningContext& context, const PlanOptions& opti
   if (result.status == SearchStatus::infeasible && options.explain)
     result.reason = explain_infeasible(context, options, result);
   return result;
+}
+
+// The same plan with pipelines that are each together on nodes, if there is room.
+std::optional<Plan> by_pipelines(const PlanningContext& context, Plan plan) {
+  for (PlanPipeline& pipeline : plan.pipelines)
+    for (PlanStage& stage : pipeline.stages) {
+      stage.node.clear();
+      stage.gpus.clear();
+    }
+  try {
+    place(plan, context.snapshot);
+  } catch (const std::runtime_error&) {
+    return std::nullopt;
+  }
+  return plan;
+}
+
+// Of plans that share states, those that lose none of them with a node: groups of pipelines each have a copy.
+// If there is one, no others are left.
+void prefer_copies(const PlanningContext& context, SearchResult& result) {
+  const Goal goal = goal_of(context.job);
+  std::vector<Candidate> kept;
+  const auto keep_with_copies = [&](Plan plan) {
+    const int pipelines = static_cast<int>(plan.pipelines.size());
+    for (int group = pipelines / 2; group > 0; --group) {
+      plan.zero_group = group;
+      if (pipelines % group != 0 || !zero_groups_match(plan, context.job.model) ||
+          !only_holders(plan).empty())
+        continue;
+      Prediction prediction = simulate(context, plan, CostModel::native);
+      if (!prediction.fits || std::isinf(goal.allowed_value(prediction.figures()))) continue;
+      kept.push_back({std::move(plan), std::move(prediction)});
+      return true;
+    }
+    return false;
+  };
+  for (const Candidate& candidate : result.candidates) {
+    if (!shards_optimizer(candidate.plan.zero) || candidate.only_shown || keep_with_copies(candidate.plan))
+      continue;
+    if (std::optional<Plan> other = by_pipelines(context, candidate.plan))
+      keep_with_copies(*std::move(other));
+  }
+  if (kept.empty()) return;
+  std::stable_sort(kept.begin(), kept.end(), better_by(goal));
+  result.candidates = std::move(kept);
 }
 
 SearchResult search_with(const PlanningContext& context, const PlanOptions& options) {
@@ -50,7 +104,10 @@ SearchResult search_with(const PlanningContext& context, const PlanOptions& opti
     SearchResult result = search_once(context, robust);
     if (result.status == SearchStatus::found) return result;
   }
-  return search_once(context, lasting);
+  SearchResult result = search_once(context, lasting);
+  if (offers(lasting, PlanFeature::hybrid_zero) && options.cost_model == CostModel::native)
+    prefer_copies(context, result);
+  return result;
 }
 
 }  // namespace

@@ -9,9 +9,10 @@
 namespace sailor::native {
 
 int sharers(const CompactPlan& plan, const StageKinds& kinds, int first_layer, int end_layer) {
-  if (!plan.splits_context) return plan.pipelines();
+  const int pipelines = plan.zero_group > 0 ? plan.zero_group : plan.pipelines();  // each group has as many
+  if (!plan.splits_context) return pipelines;
   int sharers = 0;
-  for (int j = 0; j < plan.pipelines(); ++j) {
+  for (int j = 0; j < pipelines; ++j) {
     int fewest = std::numeric_limits<int>::max();
     for (const CompactStage& stage : plan.of(j))
       if (stage.first_layer < end_layer && stage.end_layer > first_layer)
@@ -30,6 +31,7 @@ bool has_replicas(const CompactPlan& plan, const StageKinds& kinds) {
 CompactPlan compact(const Plan& plan, StageKinds& kinds) {
   CompactPlan out;
   out.zero = plan.zero;
+  out.zero_group = plan.zero_group;
   out.interleave = plan.interleave;
   out.sequence_parallel = plan.sequence_parallel;
   std::map<std::string, int> nodes;

@@ -25,6 +25,7 @@ struct CompactStage {
 
 struct CompactPlan {
   Zero zero = Zero::none;
+  int zero_group = 0;  // pipelines that share one copy of the states; 0: all
   int interleave = 1;
   bool sequence_parallel = false;    // kinds with a TP degree above 1 split tokens
   bool splits_context = false;       // kinds may have CP degrees above 1
@@ -50,8 +51,15 @@ inline bool on_one_node(const CompactStage& a, const CompactStage& b) {
   return a.node >= 0 && a.node == b.node;
 }
 
-// GPUs of different replicas or CP ranks that share the sums of a layer's gradients, the fewest of layers
-// [first, end).
+// Number of the group of pipelines that share states.
+inline int zero_group_of(const CompactPlan& plan, int pipeline) {
+  return plan.zero_group > 0 ? pipeline / plan.zero_group : 0;
+}
+inline int num_zero_groups(const CompactPlan& plan) {
+  return plan.zero_group > 0 ? plan.pipelines() / plan.zero_group : 1;
+}
+// GPUs of different replicas or CP ranks that share the sums of a layer's gradients, in a group of pipelines,
+// the fewest of layers [first, end).
 int sharers(const CompactPlan& plan, const StageKinds& kinds, int first_layer, int end_layer);
 // Has any layer more than one?
 bool has_replicas(const CompactPlan& plan, const StageKinds& kinds);

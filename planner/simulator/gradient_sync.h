@@ -14,6 +14,9 @@ struct SyncTimes {
   // Sharded optimizers gather the updated weights after the step; sharded parameters are gathered for every
   // forward and backward instead.
   double gather_s = 0;
+  // Hybrid ZeRO that shards gradients: the sums over the copies of states after all rounds. Otherwise they
+  // are part of reduce_s.
+  double copies_s = 0;
 };
 
 // The times of every group of `groups` under the context's framework; zero for one pipeline.

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 
 #include "planner/simulator/microbatch_rounds.h"
+#include "planner/simulator/style_schedule.h"
 
 namespace sailor::native {
 namespace {
@@ -38,41 +40,8 @@ size_t rank_with(const LayerGroup& layers, const CompactPlan& plan, const PlanCl
 
 }  // namespace
 
-std::vector<int> chunks_in_flight(const PipelineSchedule& schedule, int group, int groups, int microbatches) {
-  std::vector<int> held(static_cast<size_t>(schedule.chunks), 0);
-  if (schedule.chunks == 1) {
-    held[0] = in_flight(group, groups, microbatches);
-    return held;
-  }
-  const int most = most_in_flight(schedule, group, groups, microbatches);
-  for (int i = 0; i < most; ++i) ++held[static_cast<size_t>(scheduled_forward(schedule, groups, i).chunk)];
-  return held;
-}
-
-PipelineSchedule schedule_of(const FrameworkStyle& style, int interleave, double message_bytes) {
-  const bool buffered = message_bytes <= static_cast<double>(style.buffered_message_bytes);
-  PipelineSchedule schedule;
-  schedule.chunks = interleave;
-  switch (style.sends) {
-    case FrameworkStyle::Sends::asynchronous:
-      schedule.p2p = P2p::asynchronous;
-      break;
-    case FrameworkStyle::Sends::asynchronous_in_turn:
-      schedule.p2p = P2p::asynchronous_in_turn;
-      break;
-    case FrameworkStyle::Sends::blocking:
-      schedule.p2p = buffered ? P2p::asynchronous : P2p::blocking;
-      break;
-    case FrameworkStyle::Sends::blocking_in_turn:
-      schedule.p2p = buffered ? P2p::asynchronous_in_turn : P2p::blocking_in_turn;
-      break;
-  }
-  schedule.single_group_forwards_first = style.forwards_first_single_group;
-  return schedule;
-}
-
 int IterationModel::sharers_of(const CompactPlan& plan, int pipeline, int group) const {
-  if (!plan.splits_context) return plan.pipelines();
+  if (!plan.splits_context) return sharers(plan, kinds_, 0, 0);
   const auto stages = plan.of(pipeline);
   int fewest = std::numeric_limits<int>::max();
   for (size_t i = static_cast<size_t>(group); i < stages.size(); i += plan.groups(pipeline))
@@ -324,20 +293,34 @@ void IterationModel::add_rounds(const CompactPlan& plan, IterationDetails& detai
       std::all_of(classes.pipelines.begin(), classes.pipelines.end(),
                   [&](const PipelineClass& of) { return plan.of(of.pipeline).size() == 1; });
   find_sums(plan, details);
+  std::vector<double> computation_s(static_cast<size_t>(num_zero_groups(plan)), 0);
+  for (size_t c = 0; c < details.times.size(); ++c) {
+    double& of_group = computation_s[static_cast<size_t>(zero_group_of(plan, classes.pipelines[c].pipeline))];
+    for (const StageTimes& times : details.times[c])
+      of_group = std::max(of_group, times.forward_s + times.backward_s);
+  }
   std::vector<std::vector<RoundTimes>> rounds =
       style.sums == FrameworkStyle::Sums::mesh
           ? mesh_rounds(plan, classes, details.groups, sums_, zero,
-                        style.weight_bytes(precision) / style.sync_bytes_at(precision))
+                        style.weight_bytes(precision) / style.sync_bytes_at(precision), computation_s)
           : ring_rounds(plan, classes, details.groups, ring_times_, kinds_, zero);
-  const int all = *std::max_element(plan.microbatches.begin(), plan.microbatches.end());
+  // Pipelines that share states go through the rounds together.
+  std::vector<int> most(static_cast<size_t>(num_zero_groups(plan)), 0);
+  for (int j = 0; j < plan.pipelines(); ++j) {
+    int& of_group = most[static_cast<size_t>(zero_group_of(plan, j))];
+    of_group = std::max(of_group, plan.microbatches[static_cast<size_t>(j)]);
+  }
   const auto add = [&](size_t c, size_t i, const RoundDelays& delays) {
     details.times[c][i].forward_s += delays.forward_s;
     details.times[c][i].backward_s += delays.backward_s;
     details.round_s[c][i] = delays.backward_s;
   };
-  std::vector<RoundStage> whole;  // pipelines of one stage
+  std::map<int, std::vector<size_t>> together;  // classes of pipelines of one stage
+  std::vector<RoundStage> whole;
   for (size_t c = 0; c < rounds.size(); ++c) {
     const int own = plan.microbatches[static_cast<size_t>(classes.pipelines[c].pipeline)];
+    const int group = zero_group_of(plan, classes.pipelines[c].pipeline),
+              all = most[static_cast<size_t>(group)];
     details.round_s.emplace_back(rounds[c].size());
     for (size_t i = 0; i < rounds[c].size(); ++i) {
       const auto& [base, jitter] = details.layer_times[c][i];
@@ -348,6 +331,7 @@ void IterationModel::add_rounds(const CompactPlan& plan, IterationDetails& detai
       details.tied_s = std::max(details.tied_s, stage.times.tied_s);
       steps_ += static_cast<int64_t>(stage.layers.size());
       if (one_stage) {
+        together[group].push_back(c);
         whole.push_back(std::move(stage));
         continue;
       }
@@ -358,9 +342,12 @@ void IterationModel::add_rounds(const CompactPlan& plan, IterationDetails& detai
       add(c, i, round_delays({std::move(stage)}, style).front());
     }
   }
-  if (whole.empty()) return;
-  const std::vector<RoundDelays> delays = round_delays(whole, style);
-  for (size_t c = 0; c < whole.size(); ++c) add(c, 0, delays[c]);
+  for (const auto& [group, members] : together) {
+    std::vector<RoundStage> stages;
+    for (const size_t c : members) stages.push_back(std::move(whole[c]));
+    const std::vector<RoundDelays> delays = round_delays(stages, style);
+    for (size_t i = 0; i < members.size(); ++i) add(members[i], 0, delays[i]);
+  }
 }
 
 void IterationModel::play_pipelines(const CompactPlan& plan, bool with_events, IterationDetails& details,
@@ -508,6 +495,10 @@ bool IterationModel::sum_over_mesh(const CompactPlan& plan, IterationDetails& de
         std::max(0.0, ends.bucket_s[b] - std::max(ends.begin_s[b], details.group_start_s[g]));
   }
   for (size_t g = 0; g < details.groups.size(); ++g) details.group_sync_s[g] += sums.processor_s[g];
+  for (size_t r = 0; r < sums.copies_s.size(); ++r) {
+    ends.rank_s[r] += sums.copies_s[r];
+    ends.last_s = std::max(ends.last_s, ends.rank_s[r]);
+  }
   details.synced_s = ends.rank_s;
   // The iteration ends for all together: two numbers of all ranks are summed before the optimizer steps.
   const double last_s = ends.last_s + sums.tally_s;
@@ -540,7 +531,8 @@ void IterationModel::sum_over_rings(const CompactPlan& plan, IterationDetails& d
     // can be.
     double end_s = start_s + sums[g].reduce_s;
     if (rounds)
-      end_s = start_s + sums[g].last_s + (details.groups[g].first_layer == 0 ? details.tied_s : 0);
+      end_s = start_s + sums[g].last_s + sums[g].copies_s +
+              (details.groups[g].first_layer == 0 ? details.tied_s : 0);
     else if (style.gradient_sync == FrameworkStyle::Sync::overlapped)
       end_s = std::max(start_s + std::max(sums[g].last_s, sums[g].reduce_s * (1 - style.overlap)),
                        begin_s + sums[g].reduce_s);

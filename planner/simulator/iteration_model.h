@@ -159,11 +159,4 @@ class IterationModel {
   int64_t steps_ = 0;
 };
 
-// Microbatches in flight of each chunk of a group of GPUs.
-std::vector<int> chunks_in_flight(const PipelineSchedule& schedule, int group, int groups, int microbatches);
-
-// The schedule of pipelines with this many chunks per GPU group under a framework's style, whose ranks send
-// messages of at most `message_bytes` between stages.
-PipelineSchedule schedule_of(const FrameworkStyle& style, int interleave, double message_bytes);
-
 }  // namespace sailor::native

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "planner/simulator/iteration_model.h"
+#include "planner/simulator/style_schedule.h"
 #include "planner/simulator/timeline.h"
 
 namespace sailor {

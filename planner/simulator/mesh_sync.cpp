@@ -22,12 +22,16 @@ double transfer_s(const LinkCurve& link, double bytes, double senders) {
 
 // What one sum needs.
 struct Needs {
-  explicit Needs(std::pmr::memory_resource* memory) : port_s(memory), card_s(memory), card_first_s(memory) {}
+  explicit Needs(std::pmr::memory_resource* memory)
+      : port_s(memory), card_s(memory), card_first_s(memory), copies_port_s(memory), copies_card_s(memory) {}
 
   std::pmr::vector<double> port_s, card_s, card_first_s;  // of one phase, by member
-  double later_s = 0;                                     // of the phase of parts
-  double latency_s = 0;                                   // of one phase
-  double processor_s = 0;                                 // of the whole sum
+  // Of both phases of hybrid ZeRO's sums over copies, by member; empty without.
+  std::pmr::vector<double> copies_port_s, copies_card_s;
+  double copies_latency_s = 0, copies_processor_s = 0;
+  double later_s = 0;      // of the phase of parts
+  double latency_s = 0;    // of one phase
+  double processor_s = 0;  // of the whole sum
 };
 
 // The holders of a group of layers; of one after the other, with the same memory.
@@ -40,6 +44,7 @@ class Sum {
         table_(kinds),
         context_(kinds.context()),
         kinds_(memory),
+        zero_groups_(memory),
         counts_(memory),
         members_(memory),
         of_member_(memory),
@@ -51,7 +56,9 @@ class Sum {
         first_of_node_s_(memory) {}
 
   void set(const LayerGroup& group) {
+    group_ = &group;
     kinds_.clear();
+    zero_groups_.clear();
     counts_.clear();
     members_.clear();
     of_member_.clear();
@@ -60,7 +67,7 @@ class Sum {
       const PipelineClass& pipelines = classes_.pipelines[c];
       const auto stages = plan_.of(pipelines.pipeline);
       const auto stage = static_cast<size_t>(group.stage_of[c]);
-      const size_t kind = number_of(stages[stage].kind);
+      const size_t kind = number_of(stages[stage].kind, zero_group_of(plan_, pipelines.pipeline));
       // Each copy of the weights counts as a replica.
       const int copies = table_.shape(stages[stage].kind).copies();
       counts_[kind] += pipelines.count * copies;
@@ -75,6 +82,7 @@ class Sum {
         of_member_.push_back(kind);
       }
     }
+    replicas_ /= num_zero_groups(plan_);  // each has as many
     here_.assign(classes_.nodes.size() * kinds_.size(), 0);
     for (size_t m = 0; m < members_.size(); ++m)
       here_[static_cast<size_t>(members_[m].node) * kinds_.size() + of_member_[m]] += members_[m].count;
@@ -110,7 +118,9 @@ class Sum {
     out.port_s.clear();
     out.card_s.clear();
     out.card_first_s.assign(members_.size(), 0);
-    out.processor_s = out.latency_s = out.later_s = 0;
+    out.processor_s = out.latency_s = out.later_s = out.copies_latency_s = out.copies_processor_s = 0;
+    out.copies_port_s.clear();
+    out.copies_card_s.clear();
     if (replicas_ < 2) {
       out.port_s.assign(members_.size(), 0);
       out.card_s.assign(members_.size(), 0);
@@ -147,6 +157,7 @@ class Sum {
     const double pieces = std::max(
         1.0, std::ceil(whole_bytes / shares_ / static_cast<double>(context_.framework.sync_bucket_bytes)));
     out.latency_s = shares_ / fewest_parts_ * pieces * latency_s_;
+    if (plan_.zero_group > 0) add_copies_work(whole_bytes, pieces, out);
   }
 
   struct Alone {
@@ -171,13 +182,47 @@ class Sum {
   }
 
  private:
-  size_t number_of(int kind) {
-    const auto found = std::find(kinds_.begin(), kinds_.end(), kind);
-    if (found != kinds_.end()) return static_cast<size_t>(found - kinds_.begin());
+  size_t number_of(int kind, int zero_group) {
+    for (size_t i = 0; i < kinds_.size(); ++i)
+      if (kinds_[i] == kind && zero_groups_[i] == zero_group) return i;
     kinds_.push_back(kind);
+    zero_groups_.push_back(zero_group);
     counts_.push_back(0);
     return kinds_.size() - 1;
   }
+  // A rank sends its own block, in two phases, to those with the same place in the other groups of pipelines:
+  // a pipeline of each class shows where they are.
+  void add_copies_work(double whole_bytes, double pieces, Needs& out) {
+    const int copies = num_zero_groups(plan_);
+    const double own = whole_bytes / replicas_;  // of all GPUs of a replica
+    double latency_s = 0;
+    for (size_t m = 0; m < members_.size(); ++m) {
+      const auto c = static_cast<size_t>(classes_.pipeline_of_rank[static_cast<size_t>(members_[m].rank)]);
+      const int pipeline = classes_.pipelines[c].pipeline;
+      const CompactStage& from = stage_of(pipeline);
+      const double parts = table_.shape(from.kind).parts(), message = own / parts / copies;
+      double near_s = 0, far_s = 0, card_s = 0;
+      for (int j = pipeline % plan_.zero_group; j < plan_.pipelines(); j += plan_.zero_group) {
+        if (j == pipeline) continue;
+        const CompactStage& to = stage_of(j);
+        const bool near = on_one_node(from, to);
+        const LinkCurve& link = table_.link(from.kind, to.kind, near);
+        (near ? near_s : far_s) += transfer_s(link, message, 1);
+        if (!near) card_s += parts * transfer_s(link, message, kMany) / kMany;
+        latency_s = std::max(latency_s, link.latency_s());
+      }
+      out.copies_port_s.push_back(2 * std::max(near_s, far_s));
+      out.copies_card_s.push_back(2 * card_s);
+      out.copies_processor_s = std::max(out.copies_processor_s,
+                                        own / parts * table_[from.kind].profile->overheads.sync_s_per_byte);
+    }
+    out.copies_latency_s = 2 * pieces * latency_s;
+  }
+  const CompactStage& stage_of(int pipeline) const {
+    const auto of_class = static_cast<size_t>(classes_.of_pipeline[static_cast<size_t>(pipeline)]);
+    return plan_.of(pipeline)[static_cast<size_t>(group_->stage_of[of_class])];
+  }
+
   // The parts of each share but a rank's first are sent in the share's turn.
   void add_later_turns(Needs& out) {
     card_of_node_s_.assign(classes_.nodes.size(), 0);
@@ -201,6 +246,7 @@ class Sum {
 
   // Holders of the kind `to` that one of the member sends to on its own node, or on others.
   int others(size_t member, size_t to, bool near) const {
+    if (zero_groups_[of_member_[member]] != zero_groups_[to]) return 0;
     const int here = here_[static_cast<size_t>(members_[member].node) * kinds_.size() + to];
     return near ? here - (to == of_member_[member] ? 1 : 0) : counts_[to] - here;
   }
@@ -216,7 +262,9 @@ class Sum {
   const PlanClasses& classes_;
   StageKinds& table_;
   const PlanningContext& context_;
-  std::pmr::vector<int> kinds_, counts_;        // of the holders: kind in the table, how many
+  const LayerGroup* group_ = nullptr;
+  // Of the holders: kind in the table, group of pipelines that share states, how many.
+  std::pmr::vector<int> kinds_, zero_groups_, counts_;
   std::pmr::vector<MeshSums::Member> members_;  // without what they need
   std::pmr::vector<size_t> of_member_;          // kind, by member
   double replicas_ = 0;
@@ -226,6 +274,41 @@ class Sum {
   double latency_s_ = 0;
   std::pmr::vector<double> port_s_, card_s_;  // to one replica: [kind][kind][near], [kind][kind]
   std::pmr::vector<double> card_of_node_s_, first_of_node_s_;
+};
+
+// Hybrid ZeRO's sums over copies, of one bucket after the other.
+class CopiesSums {
+ public:
+  explicit CopiesSums(const PlanClasses& classes) : classes_(classes) {}
+
+  // With each bucket, or `after` all of them. The bucket's members are there already.
+  void add(const Needs& needs, bool after, MeshSums::Bucket& bucket, MeshSums& sums) {
+    if (!after) bucket.latency_s += needs.copies_latency_s;
+    for (size_t m = 0; m < needs.copies_port_s.size(); ++m) {
+      MeshSums::Member& member = sums.of(bucket)[m];
+      if (!after) {
+        member.port_s += needs.copies_port_s[m];
+        member.card_s += needs.copies_card_s[m];
+        continue;
+      }
+      sums.copies_s.resize(static_cast<size_t>(classes_.ranks()), 0);
+      card_s_.resize(classes_.nodes.size(), 0);
+      card_s_[static_cast<size_t>(member.node)] += member.count * needs.copies_card_s[m];
+      if (m == 0 || sums.of(bucket)[m - 1].rank != member.rank)  // otherwise on nodes of another class
+        sums.copies_s[static_cast<size_t>(member.rank)] +=
+            needs.copies_port_s[m] + needs.copies_latency_s + needs.copies_processor_s;
+    }
+  }
+
+  void finish(MeshSums& sums) const {
+    for (size_t rank = 0; rank < sums.copies_s.size(); ++rank)
+      for (const auto& [node, count] : classes_.nodes_of_rank[rank])
+        sums.copies_s[rank] = std::max(sums.copies_s[rank], card_s_[static_cast<size_t>(node)]);
+  }
+
+ private:
+  const PlanClasses& classes_;
+  std::vector<double> card_s_;  // by class of nodes
 };
 
 // The longest way of a small message to the plan's first stage.
@@ -265,6 +348,7 @@ void find_mesh_sums(const CompactPlan& plan, const PlanClasses& classes,
   const PlanningContext& context = kinds.context();
   sums.buckets.clear();
   sums.members.clear();
+  sums.copies_s.clear();
   sums.tally_s = 0;
   for (std::vector<double>* of_group : {&sums.alone_s, &sums.processor_s, &sums.gather_s})
     of_group->assign(groups.size(), 0);
@@ -275,6 +359,7 @@ void find_mesh_sums(const CompactPlan& plan, const PlanClasses& classes,
   std::array<std::byte, 32 * 1024> stack;
   std::pmr::monotonic_buffer_resource memory(stack.data(), stack.size());
   Sum sum(plan, classes, kinds, &memory);
+  CopiesSums copies(classes);
   Needs whole(&memory);
   std::pmr::vector<std::pair<double, Needs>> known(&memory);  // most buckets of a group are alike
   for (size_t g = groups.size(); g-- > 0;) {
@@ -293,6 +378,7 @@ void find_mesh_sums(const CompactPlan& plan, const PlanClasses& classes,
     const Sum::Alone alone = sum.alone(whole, std::min(1.0, bucket_bytes / group_bytes));
     sums.alone_s[g] = alone.parts_s + alone.sums_s + whole.processor_s;
     sums.processor_s[g] = whole.processor_s;
+    if (!by_layer) sums.processor_s[g] += 2 * whole.copies_processor_s;  // halved with the rest
     sums.gather_s[g] = alone.parts_s + whole.processor_s / 2;  // shares in turn, like the parts of sums
 
     size_t num_known = 0;
@@ -308,21 +394,23 @@ void find_mesh_sums(const CompactPlan& plan, const PlanClasses& classes,
         sum.needs(bytes, known[at].second);
       }
       const Needs& needs = known[at].second;
-      const MeshSums::Bucket bucket{static_cast<int>(g),
-                                    layer,
-                                    needs.latency_s,
-                                    static_cast<uint32_t>(sums.members.size()),
-                                    static_cast<uint32_t>(sum.members().size()),
-                                    needs.later_s};
+      MeshSums::Bucket bucket{static_cast<int>(g),
+                              layer,
+                              needs.latency_s,
+                              static_cast<uint32_t>(sums.members.size()),
+                              static_cast<uint32_t>(sum.members().size()),
+                              needs.later_s};
       sums.members.insert(sums.members.end(), sum.members().begin(), sum.members().end());
       for (size_t m = 0; m < bucket.num_members; ++m) {
         sums.of(bucket)[m].port_s = needs.port_s[m];
         sums.of(bucket)[m].card_s = needs.card_s[m];
         sums.of(bucket)[m].card_first_s = needs.card_first_s[m];
       }
+      if (plan.zero_group > 0) copies.add(needs, by_layer, bucket, sums);
       sums.buckets.push_back(bucket);
     }
   }
+  copies.finish(sums);
 }
 
 }  // namespace sailor::native

@@ -50,6 +50,9 @@ struct MeshSums {
   // By layer group: the time without other traffic, additions on the ranks' processors included; that part
   // of it; the time to gather as many bytes.
   std::vector<double> alone_s, processor_s, gather_s;
+  // By class of ranks: hybrid ZeRO's sums over copies after the rounds of sharded gradients. Otherwise they
+  // are part of the members' phase of parts.
+  std::vector<double> copies_s;
   std::vector<Bucket> buckets;  // from the last layer down, in the order of their reduction
   std::vector<Member> members;  // by bucket, then class of ranks
   double tally_s = 0;           // two numbers that all ranks reduce at the end of an iteration

@@ -177,9 +177,15 @@ std::vector<std::vector<RoundTimes>> ring_rounds(const CompactPlan& plan, const 
 
 std::vector<std::vector<RoundTimes>> mesh_rounds(const CompactPlan& plan, const PlanClasses& classes,
                                                  const std::vector<LayerGroup>& groups, const MeshSums& sums,
-                                                 Zero zero, double weight_bytes_per_gradient_byte) {
+                                                 Zero zero, double weight_bytes_per_gradient_byte,
+                                                 const std::vector<double>& computation_s) {
   std::vector<std::vector<RoundTimes>> out = by_stage(plan, classes);
-  std::vector<double> card_s(classes.nodes.size(), 0);
+  const auto zero_groups = static_cast<size_t>(num_zero_groups(plan));
+  std::vector<double> card_s(classes.nodes.size() * zero_groups, 0);  // by node, then group of pipelines
+  const auto group_of = [&](int rank) {
+    const auto c = static_cast<size_t>(classes.pipeline_of_rank[static_cast<size_t>(rank)]);
+    return static_cast<size_t>(zero_group_of(plan, classes.pipelines[c].pipeline));
+  };
   std::vector<std::vector<std::vector<double>>> in_turns_s;  // as `out`, by layer
   for (const std::vector<RoundTimes>& stages : out) in_turns_s.emplace_back(stages.size());
   for (size_t b = sums.buckets.size(); b-- > 0;) {  // from the first layer up
@@ -188,7 +194,8 @@ std::vector<std::vector<RoundTimes>> mesh_rounds(const CompactPlan& plan, const 
     for (const MeshSums::Member& member : sums.of(bucket)) {
       slowest_s = std::max(slowest_s, member.port_s);
       first_s = std::max({first_s, member.port_s * member.first, member.card_first_s});
-      card_s[static_cast<size_t>(member.node)] += member.count * member.card_s;
+      card_s[static_cast<size_t>(member.node) * zero_groups + group_of(member.rank)] +=
+          member.count * member.card_s;
     }
     const std::vector<int>& stage_of = groups[static_cast<size_t>(bucket.group)].stage_of;
     for (size_t c = 0; c < out.size(); ++c) {
@@ -200,16 +207,25 @@ std::vector<std::vector<RoundTimes>> mesh_rounds(const CompactPlan& plan, const 
   for (size_t g = 0; g < groups.size(); ++g)
     for (size_t c = 0; c < out.size(); ++c)
       out[c][static_cast<size_t>(groups[g].stage_of[c])].processor_s += sums.processor_s[g];
+  // Of a round of one group on a node.
+  const auto cards_s = [&](int node, size_t group) {
+    const double* const of_node = card_s.data() + static_cast<size_t>(node) * zero_groups;
+    double others = 0;
+    for (size_t other = 0; other < zero_groups; ++other)
+      if (other != group && of_node[other] > 0)
+        others += of_node[other] / std::max(of_node[other], computation_s[other]);
+    return of_node[group] * (1 + others);
+  };
   for (size_t c = 0; c < out.size(); ++c) {
     const PipelineClass& of = classes.pipelines[c];
+    const auto group = static_cast<size_t>(zero_group_of(plan, of.pipeline));
     for (size_t i = 0; i < out[c].size(); ++i) {
       const size_t rank = static_cast<size_t>(of.first_rank) + i % plan.groups(of.pipeline);
       RoundTimes& times = out[c][i];
       const double alone_s = reduced_s(times);
       double slower = 1;
       for (const auto& [node, count] : classes.nodes_of_rank[rank])
-        if (alone_s > 0)
-          slower = std::max(slower, card_s[static_cast<size_t>(node)] / plan.interleave / alone_s);
+        if (alone_s > 0) slower = std::max(slower, cards_s(node, group) / plan.interleave / alone_s);
       for (size_t l = 0; l < times.layers.size(); ++l) {
         LayerRound& layer = times.layers[l];
         layer.reduce_s *= slower;

@@ -33,10 +33,13 @@ std::vector<std::vector<RoundTimes>> ring_rounds(const CompactPlan& plan, const 
                                                  Zero zero);
 
 // Over a mesh: a stage's layers are summed one after the other, and a node's cards carry what all its ranks
-// send in a round. Weights move as the sums do.
+// send in a round. Weights move as the sums do. Groups of pipelines that each have a copy of the states have
+// rounds of their own: of the cards of a node they take each other as much as they use in a round's
+// computation, `computation_s` by group.
 std::vector<std::vector<RoundTimes>> mesh_rounds(const CompactPlan& plan, const PlanClasses& classes,
                                                  const std::vector<LayerGroup>& groups, const MeshSums& sums,
-                                                 Zero zero, double weight_bytes_per_gradient_byte);
+                                                 Zero zero, double weight_bytes_per_gradient_byte,
+                                                 const std::vector<double>& computation_s);
 
 // What a layer computes of a microbatch.
 struct LayerWork {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "planner/simulator/iteration_model.h"
+#include "planner/simulator/style_schedule.h"
 
 namespace sailor::native {
 namespace {

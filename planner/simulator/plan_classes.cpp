@@ -89,6 +89,7 @@ class Classifier {
   // Are all times of a pipeline those of a class?
   bool belongs(int pipeline, size_t of_class) const {
     const int shown = out_.pipelines[of_class].pipeline;
+    if (zero_group_of(plan_, pipeline) != zero_group_of(plan_, shown)) return false;
     const auto stages = plan_.of(pipeline), like = plan_.of(shown);
     if (stages.size() != like.size() ||
         plan_.microbatches[static_cast<size_t>(pipeline)] != plan_.microbatches[static_cast<size_t>(shown)] ||

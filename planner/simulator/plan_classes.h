@@ -1,4 +1,5 @@
-// Groups equal parts of a plan: pipelines with the same stages, share and message times; the GPU groups
+// Groups equal parts of a plan: pipelines with the same stages, share and message times, which share states;
+// the GPU groups
 // ("ranks" here) of such pipelines; nodes with the same ranks. The native cost model computes each class
 // once, so the cost of a prediction depends on the number of classes, not of GPUs. Value type.
 #pragma once

@@ -64,6 +64,7 @@ PublishedRun run_of(const convert::CsvRow& row) {
   uniform.recompute = recompute_of(row);
   uniform.zero = row.flag("zero1") ? Zero::optimizer : Zero::none;
   run.plan = uniform.plan();
+  if (!row.empty("zero_group")) run.plan.zero_group = row.integer("zero_group");
   run.iteration_s = row.empty("iteration_s") ? run.job.tokens_per_iteration() / row.number("tokens_per_s")
                                              : row.number("iteration_s");
   run.stated_mfu_pct = row.optional_number("stated_mfu_pct");

@@ -179,6 +179,19 @@ void draw_features(Random& random, Plan& plan, int layers, bool may_offload) {
       pipeline.stages[s].weight_delay = between(random, kWholeBackward, static_cast<int>(s));
 }
 
+// In every other plan that can have them. Of numbers of its own: other plans stay as they are.
+void draw_zero_group(Random random, const ModelSpec& model, Plan& plan) {
+  if (plan.zero == Zero::none || between(random, 0, 1) == 0) return;
+  std::vector<int> sizes = {0};
+  for (int size = 1; size < static_cast<int>(plan.pipelines.size()); ++size) {
+    plan.zero_group = size;
+    if (zero_groups_match(plan, model)) sizes.push_back(size);
+  }
+  plan.zero_group = sizes.size() > 1
+                        ? sizes[static_cast<size_t>(between(random, 1, static_cast<int>(sizes.size()) - 1))]
+                        : 0;
+}
+
 // Of every pipeline its own, and their sum as the global batch.
 void draw_microbatch_sizes(Random& random, Plan& plan, const std::vector<int>& sizes) {
   for (PlanPipeline& pipeline : plan.pipelines) pipeline.microbatch = pick(random, sizes);
@@ -250,6 +263,7 @@ Plan draw_plan(Random& random, const Model& model, const Limits& limits, int ind
   if (limits.features) {
     draw_features(random, plan, model.job.model.num_all_layers(), limits.offload);
     if (between(random, 0, 1) == 0) draw_microbatch_sizes(random, plan, model.microbatches);
+    draw_zero_group(random, model.job.model, plan);
   }
   return plan;
 }

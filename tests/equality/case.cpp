@@ -11,6 +11,7 @@
 #include <regex>
 #include <set>
 
+#include "planner/plan/validate.h"
 #include "planner/spec/error.h"
 #include "planner/spec/lora_parameters.h"
 #include "planner/spec/model_family.h"
@@ -38,6 +39,11 @@ bool wants(const CaseOptions& options, PlanFeature feature, bool drawn) {
 Zero draw_zero(Random& random) {
   constexpr Zero kDegrees[] = {Zero::optimizer, Zero::none, Zero::gradients, Zero::none};
   return kDegrees[random() % std::size(kDegrees)];
+}
+
+int least_pipelines(const CaseOptions& wanted, const Options& drawn) {
+  if (!wanted.features || drawn.zero == Zero::none) return 1;
+  return wanted.features->contains(PlanFeature::hybrid_zero) ? 4 : 2;
 }
 
 Options draw_options(const CaseOptions& wanted, Random& random) {
@@ -171,6 +177,35 @@ void draw_offload(Random& random, Plan& plan) {
   }
 }
 
+// Groups of pipelines that have as many ranks for every layer, two at least.
+void draw_zero_group(Random& random, const JobSpec& job, Plan& plan) {
+  if (plan.zero == Zero::none) return;
+  std::vector<int> sizes;
+  for (int size = 1; size < static_cast<int>(plan.pipelines.size()); ++size) {
+    plan.zero_group = size;
+    if (zero_groups_match(plan, job.model)) sizes.push_back(size);
+  }
+  plan.zero_group = sizes.empty() ? 0 : sizes[random() % sizes.size()];
+  if (plan.zero_group == 0 || plan.zero < Zero::parameters || random() % 2) return;
+  // Stages of different groups may be cut differently.
+  const Plan alike = plan;
+  for (int first = plan.zero_group; first < static_cast<int>(plan.pipelines.size());
+       first += plan.zero_group) {
+    const auto chunks = static_cast<int>(plan.pipelines[static_cast<std::size_t>(first)].stages.size());
+    const std::vector<int> cut = draw_shares(random, job.model.num_all_layers(), chunks);
+    for (int p = first; p < first + plan.zero_group; ++p) {
+      int next = 0;
+      for (std::size_t s = 0; s < cut.size(); ++s) {
+        PlanStage& stage = plan.pipelines[static_cast<std::size_t>(p)].stages[s];
+        stage.first_layer = next;
+        stage.end_layer = next += cut[s];
+        stage.recompute = Recompute::none;
+      }
+    }
+  }
+  if (!zero_groups_match(plan, job.model)) plan = alike;
+}
+
 // Where any stage can use it, and where one must.
 void draw_sequence_parallel(const CaseOptions& options, Random& random, Plan& plan) {
   const bool wanted = wants(options, PlanFeature::sequence_parallel, random() % 2 == 0);
@@ -184,6 +219,7 @@ Plan draw_second_plan(Random& random, const JobSpec& job, const Plan& first, int
     Plan plan = first;
     plan.pipelines.clear();
     plan.interleave = 1;
+    plan.zero_group = 0;
     plan.zero = draw_zero(random);
     const std::vector<int> shares =
         draw_shares(random, microbatches, between(random, 1, std::min(4, microbatches)));
@@ -363,7 +399,7 @@ Case make_case(const CaseOptions& options) {
   Options drawn = draw_options(options, option_random);
   const bool delays = wants(options, PlanFeature::split_backward, false);
   Layout layout = options.layout.empty() ? draw_layout(random, large, drawn.chunks > 1 || delays ? 2 : 1,
-                                                       options.features && drawn.zero != Zero::none ? 2 : 1)
+                                                       least_pipelines(options, drawn))
                                          : parse_layout(options.layout);
   if (options.layout.empty() && wants(options, PlanFeature::sequence_parallel, false)) {
     ReplicaShape& first = layout.front().front();
@@ -539,7 +575,12 @@ Case make_case(const CaseOptions& options) {
   Random offload_random(options.seed * 67867967 + static_cast<uint64_t>(options.index));
   if (wants(options, PlanFeature::offload, offload_random() % 3 == 0)) draw_offload(offload_random, plan);
   if (offloads(plan)) features.insert("offload");
-  if (plan.zero != Zero::none) features.insert(short_name(plan.zero));
+  Random group_zero_random(options.seed * 573259391 + static_cast<uint64_t>(options.index));
+  if (wants(options, PlanFeature::hybrid_zero, group_zero_random() % 2 == 0))
+    draw_zero_group(group_zero_random, result.job, plan);
+  if (plan.zero != Zero::none)
+    features.insert(plan.zero_group > 0 ? fmt::format("{}_of_{}", short_name(plan.zero), plan.zero_group)
+                                        : short_name(plan.zero));
   if (plan.interleave > 1) features.insert(fmt::format("interleave_{}", plan.interleave));
 
   std::set<std::vector<int>> cuts;
@@ -566,6 +607,7 @@ Case make_case(const CaseOptions& options) {
     result.second_plan = draw_second_plan(second_random, result.job, plan, heads, options.most_ranks);
     draw_sequence_parallel(options, split_random, *result.second_plan);
     if (offload_random() % 3 == 0) draw_offload(offload_random, *result.second_plan);
+    if (group_zero_random() % 2 == 0) draw_zero_group(group_zero_random, result.job, *result.second_plan);
     result.layout += " > " + layout_of(*result.second_plan);
     training.steps = 2 * result.steps;
     if (result.second_plan->zero != Zero::none)
@@ -573,6 +615,7 @@ Case make_case(const CaseOptions& options) {
     if (options.lose_ranks) {
       result.third_plan = draw_second_plan(second_random, result.job, plan, heads, options.most_ranks);
       draw_sequence_parallel(options, split_random, *result.third_plan);
+      if (group_zero_random() % 2 == 0) draw_zero_group(group_zero_random, result.job, *result.third_plan);
       result.layout += " > " + layout_of(*result.third_plan);
     }
   }

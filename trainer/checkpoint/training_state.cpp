@@ -85,6 +85,15 @@ const CheckpointTensor* find(const CheckpointReader& reader, const JobSpec& job,
   return tensor;
 }
 
+// The part that this rank writes of a range that one rank of each group of pipelines has.
+std::pair<int64_t, int64_t> share_of_copies(const RankState& state, int64_t first, int64_t count) {
+  const int copies = num_zero_groups(state.plan),
+            index = zero_group_of(state.plan, state.slot.pipeline).first * copies /
+                    static_cast<int>(state.plan.pipelines.size());
+  const BlockRange share = block_of(static_cast<std::size_t>(count), copies, index);
+  return {first + static_cast<int64_t>(share.first), static_cast<int64_t>(share.count)};
+}
+
 // Has the checkpoint only the values from which the state starts?
 bool follows_values(const CheckpointReader& reader, const Parameter& parameter, const OptimizerState& held) {
   return held.name == kMasterState ||
@@ -158,11 +167,11 @@ std::vector<ShardPiece> pieces_to_write(const RankState& state) {
     const ParameterSpec& spec = specs.at(slice.name);
     const int64_t begin = base_of(state.slot, spec) + slice.first;
     const int64_t end = std::min(begin + slice.count, real_elements(spec));
-    // With ZeRO-1 each slice of the reduced gradient belongs to one rank.
-    const bool alone =
+    // With ZeRO-1 each slice of the reduced gradient belongs to one rank of each group of pipelines.
+    const bool sharded =
         shards_optimizer(state.plan.zero) && copies_of(replicas_of(state.plan, state.layout, spec)) > 1;
-    const Ranges share =
-        alone ? Ranges{{begin, slice.count}} : own_share(state.plan, state.layout, state.slot, spec);
+    const Ranges share = sharded ? Ranges{share_of_copies(state, begin, slice.count)}
+                                 : own_share(state.plan, state.layout, state.slot, spec);
     for (const auto& [share_first, share_count] : share) {
       const int64_t first = std::max(begin, share_first),
                     count = std::min(end, share_first + share_count) - first;

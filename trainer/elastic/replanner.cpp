@@ -89,6 +89,7 @@ std::optional<Plan> Replanner::cut_down(const Snapshot& snapshot) const {
   if (plan.pipelines.size() == first_.pipelines.size()) return plan;
   plan.prediction.reset();
   share_batch(plan);
+  if (!zero_groups_match(plan, job_.model)) plan.zero_group = 0;
   if (!check_plan(plan, job_).empty()) return std::nullopt;
   return plan;
 }

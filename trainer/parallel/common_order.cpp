@@ -9,9 +9,11 @@ const PlanPipeline& pipeline_of(const Plan& plan, int pipeline) {
   return plan.pipelines[static_cast<std::size_t>(pipeline)];
 }
 
-int most_microbatches(const Plan& plan) {
+// Of those that exchange in every microbatch.
+int most_microbatches(const Plan& plan, int pipeline) {
+  const PipelineRange group = zero_group_of(plan, pipeline);
   int most = 0;
-  for (const PlanPipeline& pipeline : plan.pipelines) most = std::max(most, pipeline.microbatches);
+  for (int p = group.first; p < group.end; ++p) most = std::max(most, pipeline_of(plan, p).microbatches);
   return most;
 }
 
@@ -23,11 +25,11 @@ std::vector<ScheduleStep> steps_of(const Plan& plan, const RankSlot& slot, int m
 }  // namespace
 
 std::vector<ScheduleStep> common_steps(const Plan& plan, const RankSlot& slot) {
-  return steps_of(plan, slot, most_microbatches(plan));
+  return steps_of(plan, slot, most_microbatches(plan, slot.pipeline));
 }
 
 int own_microbatch(const Plan& plan, int pipeline, int microbatch) {
-  const int64_t own = pipeline_of(plan, pipeline).microbatches, all = most_microbatches(plan);
+  const int64_t own = pipeline_of(plan, pipeline).microbatches, all = most_microbatches(plan, pipeline);
   if (plan.interleave > 1) return microbatch < own ? microbatch : -1;
   const int64_t before = microbatch * own / all;
   return (microbatch + 1) * own / all > before ? static_cast<int>(before) : -1;

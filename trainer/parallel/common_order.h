@@ -2,9 +2,10 @@
 // and weights in every microbatch (ZeRO-2, ZeRO-3), though pipelines may have different numbers of
 // microbatches. Pure.
 //
-// The common schedule is that of a pipeline with as many microbatches as any has. A pipeline with fewer has
-// its own in some of them, which are spread evenly: so a slow pipeline with few microbatches and a fast one
-// with many proceed together. Interleaved chunks take rounds of microbatches: there they are the first ones.
+// With hybrid ZeRO each group of pipelines has an order of its own. The common schedule is that of a pipeline
+// with as many microbatches as any of them has. A pipeline with fewer has its own in some of them, which are
+// spread evenly: so a slow pipeline with few microbatches and a fast one with many proceed together.
+// Interleaved chunks take rounds of microbatches: there they are the first ones.
 #pragma once
 
 #include <vector>

@@ -36,16 +36,13 @@ GradientSync::GradientSync(const Plan& plan, const RankLayout& layout, int rank,
       places_(gradient_places(plan, layout_)),
       value_places_(value_places(plan, layout_)),
       rounds_(gradient_rounds(plan, slot_, layout_)),
+      has_copies_(num_zero_groups(plan) > 1),
+      is_first_copy_(zero_group_of(plan, slot_.pipeline).first == 0),
       buffer_(layout_.order, places_),
       memory_(device, buffer_.flat().element_size()),
       unreduced_squares_(summed_sequences(plan, slot_.pipeline).size()),
       work_(device) {
-  for (std::size_t i = 0; i < all_groups.size(); ++i) {
-    const std::vector<int>& ranks = all_groups[i].ranks;
-    groups_.emplace_back();
-    if (std::find(ranks.begin(), ranks.end(), rank) == ranks.end()) continue;
-    groups_.back() = factory.create(fmt::format("gradients/{}", i), ranks, CommUse::background_collectives);
-  }
+  make_groups(all_groups, rank, num_zero_groups(plan), factory);
   of_layer_.resize(static_cast<std::size_t>(num_layers_));
   for (std::size_t i = 0; i < layout_.order.size(); ++i) {
     const auto layer = static_cast<std::size_t>(layout_.order[i]->layer);
@@ -66,6 +63,28 @@ GradientSync::GradientSync(const Plan& plan, const RankLayout& layout, int rank,
                      device_, [this] { start_empty_round(); });
 }
 
+// The ranks of a group are in the order of pipelines, and each of its parts has as many (check_plan()).
+void GradientSync::make_groups(const std::vector<GradientGroup>& all_groups, int rank, int parts,
+                               CommFactory& factory) {
+  for (std::size_t i = 0; i < all_groups.size(); ++i) {
+    const std::vector<int>& ranks = all_groups[i].ranks;
+    Group& group = groups_.emplace_back();
+    const auto found = std::find(ranks.begin(), ranks.end(), rank);
+    if (found == ranks.end()) continue;
+    const auto each = static_cast<std::ptrdiff_t>(ranks.size()) / parts, at = found - ranks.begin();
+    const auto begin = ranks.begin() + at / each * each;
+    const std::string name = fmt::format("gradients/{}", i);
+    group.sharing = factory.create(parts == 1 ? name : fmt::format("{}/{}", name, at / each),
+                                   {begin, begin + each}, CommUse::background_collectives);
+    if (parts == 1) continue;
+    std::vector<int> same;
+    for (auto r = at % each; r < static_cast<std::ptrdiff_t>(ranks.size()); r += each)
+      same.push_back(ranks[static_cast<std::size_t>(r)]);
+    group.copies =
+        factory.create(fmt::format("{}/copies/{}", name, at % each), same, CommUse::background_collectives);
+  }
+}
+
 bool GradientSync::gathers() const {
   return std::any_of(value_places_.area.begin(), value_places_.area.end(),
                      [](int area) { return area >= 0; });
@@ -78,7 +97,8 @@ void GradientSync::make_parts() {
     for (const GradientPart& elements : layout_.buckets[b].parts) {
       Part& part = parts_.back().emplace_back();
       part.elements = &elements;
-      part.group = groups_[elements.group].get();
+      part.group = groups_[elements.group].sharing.get();
+      part.copies = groups_[elements.group].copies.get();
       int64_t next = -1;
       for (const GradientSegment& segment : elements.segments) {
         const int64_t at = buffer_.offset(segment.parameter) + segment.first;
@@ -140,9 +160,9 @@ void GradientSync::set_values(const std::string& name, const at::Tensor& values)
 GradientSync::~GradientSync() {
   // An error of another kind ends this rank's part: nothing shall wait for the sums.
   if (!work_.idle()) {
-    for (const auto& group : groups_) {
-      if (group) group->abort();
-    }
+    for (const Group& group : groups_)
+      for (const auto& communicator : {group.sharing.get(), group.copies.get()})
+        if (communicator) communicator->abort();
   }
   try {
     device_.wait(device_.gradients());  // until then they write to the buffer
@@ -315,18 +335,21 @@ void GradientSync::reduce(std::size_t bucket, PieceFunction function) {
 void GradientSync::finish() {
   if (next_round_ != rounds_.size() || (gathers_ && !gathers_->ended()))
     throw std::logic_error("gradients of a microbatch are missing");
+  take_round();
+  // Not during the rounds, which they would delay, and in one order on all ranks: from the last layer down.
+  for (std::size_t b = 0; has_copies_ && b < layout_.buckets.size(); ++b)
+    if (places_.area[b] >= 0) reduce(b, &GradientSync::sum_sums);
   for (; next_bucket_ < layout_.buckets.size(); ++next_bucket_) {
     if (places_.area[next_bucket_] < 0) start_bucket(next_bucket_, 0);
   }
-  take_round();
   work_.wait();
   if (!sharded_) broadcast_replicated(gradient_memory());
 }
 
 void GradientSync::settle() const {
-  for (const auto& group : groups_) {
-    if (group) group->settle();
-  }
+  for (const Group& group : groups_)
+    for (const auto& communicator : {group.sharing.get(), group.copies.get()})
+      if (communicator) communicator->settle();
 }
 
 std::map<std::string, at::Tensor> GradientSync::gradients() const {
@@ -383,8 +406,23 @@ void GradientSync::sum_piece(const Part& part, int64_t first, int64_t count) {
   }
   part.group->reduce_own_block(data, elements, type, ReduceOp::sum, stream);
   const BlockRange own = PartMemory::own_block(part, count);
+  if (part.sums < 0) sum_over_copies(part, data + own.first * memory.element_bytes(), own.count);
   memory_.copy(part, memory, first + static_cast<int64_t>(own.first), static_cast<int64_t>(own.count),
                data + own.first * memory.element_bytes(), PartMemory::Direction::in, stream);
+}
+
+void GradientSync::sum_over_copies(const Part& part, char* own, std::size_t elements) {
+  if (part.copies && elements > 0)
+    part.copies->all_reduce(own, elements, element_type(buffer_.flat().scalar_type()), ReduceOp::sum,
+                            device_.gradients());
+}
+
+// What the rounds have summed.
+void GradientSync::sum_sums(const Part& part, int64_t first, int64_t count) {
+  char* const own = static_cast<char*>(sums_.data_ptr()) +
+                    static_cast<std::size_t>(part.sums + memory_.own_index(part, first)) *
+                        static_cast<std::size_t>(sums_.element_size());
+  sum_over_copies(part, own, PartMemory::own_block(part, count).count);
 }
 
 // What the others add goes to the own sums.
@@ -479,6 +517,18 @@ std::vector<OptimizerSlice> GradientSync::own_slices() const {
   return slices;
 }
 
+std::vector<std::size_t> GradientSync::groups_of_slices() const {
+  std::vector<std::size_t> groups;
+  for (const auto& parts : parts_)
+    for (const Part& part : parts)
+      memory_.for_each_own_block(part, [&](int64_t first, int64_t count, int64_t) {
+        PartMemory::for_each_run(part, first, count, [&](std::size_t, int64_t, int64_t) {
+          if (part.copies) groups.push_back(part.elements->group);
+        });
+      });
+  return groups;
+}
+
 std::vector<OptimizerSlice> GradientSync::slices() const {
   std::vector<OptimizerSlice> slices = sharded_ ? own_slices() : std::vector<OptimizerSlice>();
   for (const GradientBucket& bucket : layout_.buckets) {
@@ -501,7 +551,7 @@ void GradientSync::for_each_own_gradient(const Work& work) const {
         work(parameter.layer, buffer_.flat().narrow(0, buffer_.offset(i), parameter.value.numel()));
     }
   }
-  if (!sharded_) return;
+  if (!sharded_ || !is_first_copy_) return;
   std::map<std::string, int> layer_of;
   for (const Parameter* parameter : layout_.order) layer_of[parameter->name] = parameter->layer;
   for (const OptimizerSlice& slice : own_slices()) work(layer_of.at(slice.name), slice.gradient);

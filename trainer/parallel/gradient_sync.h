@@ -12,6 +12,11 @@
 //     optimizer->step(...);                 // over slices()
 //     sync.share_values();                  // ZeRO-1: everybody gets what others updated, and keeps it
 //
+// With hybrid ZeRO (Plan::zero_group) a gradient group falls into equal parts, one for each group of
+// pipelines, in which ranks share what they update. A reduction within a part is followed by one of each
+// rank's own block over the ranks with the same place in all parts: once an iteration, with ZeRO-2 after all
+// rounds.
+//
 // A bucket (gradient_buckets.h) is sent as soon as its layers are finished. Reductions run on their own
 // thread, in an order that is equal on all ranks, in pieces that stay in a processor's cache. On a device
 // they are enqueued on their own stream, one part of a bucket at a time. Without ZeRO-1 every rank ends up
@@ -93,10 +98,14 @@ class GradientSync {
   // Frees the memory of the gradients: nothing can be summed afterwards. Requires that nothing is under way.
   void drop_gradients();
 
-  // Where parameters are, and with whom this rank sums them: the communicator of a group by its index in the
-  // plan's list, nullptr if the rank is not a member.
+  // Where parameters are, and with whom this rank sums them, by a group's index in the plan's list: the
+  // members with which it shares states, nullptr if the rank is not a member; with hybrid ZeRO those that
+  // have the same states, else nullptr.
   const GradientLayout& layout() const { return layout_; }
-  Communicator* group(std::size_t index) const { return groups_.at(index).get(); }
+  Communicator* group(std::size_t index) const { return groups_.at(index).sharing.get(); }
+  Communicator* copies(std::size_t index) const { return groups_.at(index).copies.get(); }
+  // The group of each of slices() that has copies: the first ones.
+  std::vector<std::size_t> groups_of_slices() const;
 
   // The elements that this rank updates. Views of the values and of the gradients.
   std::vector<OptimizerSlice> slices() const;
@@ -119,6 +128,9 @@ class GradientSync {
   void start_bucket(std::size_t bucket, int microbatch);
   void reduce(std::size_t bucket, PieceFunction function);
   void start_empty_round();
+  void make_groups(const std::vector<GradientGroup>& all_groups, int rank, int parts, CommFactory& factory);
+  // Sums own blocks over those that have copies of them.
+  void sum_over_copies(const Part& part, char* own, std::size_t elements);
   // ZeRO-2: the rounds in which this rank's pipeline adds nothing, until the next one in which it does.
   void start_empty_rounds();
   // Waits for the reduction under way, if there is one, and adds its result to the sums.
@@ -133,6 +145,7 @@ class GradientSync {
   void make_staging();
   void sum_piece(const Part& part, int64_t first, int64_t count);
   void sum_others(const Part& part, int64_t first, int64_t count);
+  void sum_sums(const Part& part, int64_t first, int64_t count);
   void share_piece(const Part& part, int64_t first, int64_t count);
   FlatMemory gradient_memory() const { return {buffer_.flat(), buffer_.offsets()}; }
   FlatMemory value_memory() const { return {values_, value_places_.offsets}; }
@@ -154,8 +167,12 @@ class GradientSync {
   GradientLayout layout_;
   const BucketPlaces places_, value_places_;
   const std::vector<GradientRound> rounds_;  // with ZeRO-2
-  // by index of the plan's groups; nullptr = not a member
-  std::vector<std::unique_ptr<Communicator>> groups_;
+  struct Group {
+    std::unique_ptr<Communicator> sharing, copies;
+  };
+  std::vector<Group> groups_;  // by index of the plan's groups; nullptr = not a member
+  // With hybrid ZeRO, are there several copies of the states; is this rank's the first one?
+  const bool has_copies_, is_first_copy_;
   GradientBuffer buffer_;
   PartMemory memory_;
   // With ZeRO-2, of the buckets that are reduced in rounds: own blocks in order.

@@ -31,7 +31,8 @@ struct FlatMemory {
 
 struct Part {
   const GradientPart* elements = nullptr;
-  Communicator* group = nullptr;
+  Communicator* group = nullptr;   // of which every member owns a block
+  Communicator* copies = nullptr;  // the owners of the same block, with hybrid ZeRO
   bool contiguous = true;
   // Where the blocks begin that this rank owns, one after the other: with ZeRO-2 among the sums of gradients,
   // with ZeRO-3 among the values. -1: not there.

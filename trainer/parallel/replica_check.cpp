@@ -43,15 +43,34 @@ void ReplicaCheck::add_gradient_groups(const Plan& plan, const RankLayout& layou
                                        bool tied_embeddings) {
   const int num_layers = plan.pipelines.front().stages.back().end_layer;
   const std::vector<GradientGroup> all = gradient_groups(plan, layout, tied_embeddings);
+  const auto parts = static_cast<std::size_t>(num_zero_groups(plan));
+  std::vector<std::size_t> sharing(all.size()), copies(all.size());  // this rank's, in groups_
   for (std::size_t i = 0; i < all.size(); ++i) {
-    groups_.push_back({all[i].ranks, describe(all[i], num_layers), sync.group(i), {}});
+    const std::vector<int>& ranks = all[i].ranks;
+    const std::size_t each = ranks.size() / parts;
+    const std::string what = describe(all[i], num_layers);
+    const auto add = [&](std::size_t first, std::size_t step, std::size_t count, Communicator* communicator,
+                         std::size_t& own) {
+      Group group{{}, what, nullptr, {}};
+      for (std::size_t k = 0; k < count; ++k) group.ranks.push_back(ranks[first + k * step]);
+      if (std::find(group.ranks.begin(), group.ranks.end(), rank_) != group.ranks.end()) {
+        group.communicator = communicator;
+        own = groups_.size();
+      }
+      groups_.push_back(std::move(group));
+    };
+    for (std::size_t part = 0; part < parts; ++part) add(part * each, 1, each, sync.group(i), sharing[i]);
+    for (std::size_t member = 0; parts > 1 && member < each; ++member)
+      add(member, each, parts, sync.copies(i), copies[i]);
   }
   for (const GradientBucket& bucket : sync.layout().buckets) {
     for (const GradientPart& part : bucket.parts) {
-      std::vector<GradientSegment>& segments = groups_[part.group].segments;
+      std::vector<GradientSegment>& segments = groups_[sharing[part.group]].segments;
       segments.insert(segments.end(), part.segments.begin(), part.segments.end());
     }
   }
+  const std::vector<std::size_t> of_slices = sync.groups_of_slices();
+  for (std::size_t i = 0; i < of_slices.size(); ++i) groups_[copies[of_slices[i]]].slices.push_back(i);
 }
 
 // The ranks of a TP group follow each other.
@@ -74,14 +93,19 @@ std::vector<std::span<char>> ReplicaCheck::memory_of(const Group& group, const R
   bool more = true;
   for (std::size_t kind = 0; more; ++kind) {
     more = false;
-    for (const GradientSegment& segment : group.segments) {
-      const std::vector<at::Tensor>& tensors = state.at(order_[segment.parameter]->name);
-      if (kind >= tensors.size()) continue;
+    const auto add = [&](const std::vector<at::Tensor>& tensors, int64_t first, int64_t count) {
+      if (kind >= tensors.size()) return;
       more = true;
       const auto element = static_cast<std::size_t>(tensors[kind].element_size());
       memory.emplace_back(
-          static_cast<char*>(tensors[kind].data_ptr()) + static_cast<std::size_t>(segment.first) * element,
-          static_cast<std::size_t>(segment.count) * element);
+          static_cast<char*>(tensors[kind].data_ptr()) + static_cast<std::size_t>(first) * element,
+          static_cast<std::size_t>(count) * element);
+    };
+    for (const GradientSegment& segment : group.segments)
+      add(state.parameters.at(order_[segment.parameter]->name), segment.first, segment.count);
+    for (const std::size_t slice : group.slices) {
+      const std::vector<at::Tensor>& tensors = state.slices[slice];
+      add(tensors, 0, tensors.front().numel());
     }
   }
   return memory;
@@ -198,13 +222,14 @@ ReplicatedState replicated_state(const std::vector<Parameter*>& parameters, cons
                                  bool sharded) {
   ReplicatedState replicated;
   for (const Parameter* parameter : parameters) {
-    std::vector<at::Tensor>& tensors = replicated[parameter->name];
+    std::vector<at::Tensor>& tensors = replicated.parameters[parameter->name];
     if (!parameter->gathered) tensors.push_back(parameter->value.detach().view({-1}));
   }
-  if (sharded) return replicated;
   for (std::size_t i = 0; i < optimizer.slices().size(); ++i) {
-    for (const OptimizerState& state : optimizer.state(i))
-      replicated.at(optimizer.slices()[i].name).push_back(state.tensor);
+    const OptimizerSlice& slice = optimizer.slices()[i];
+    std::vector<at::Tensor>& tensors =
+        sharded ? replicated.slices.emplace_back(1, slice.value) : replicated.parameters.at(slice.name);
+    for (const OptimizerState& state : optimizer.state(i)) tensors.push_back(state.tensor);
   }
   return replicated;
 }

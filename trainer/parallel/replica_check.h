@@ -1,7 +1,7 @@
 // Compares the replicas of the training state: the parameters that the ranks of several pipelines hold alike,
-// those that all ranks of a TP group hold alike, and without ZeRO-1 their optimizer states. Replicas have the
-// same bits after every step, on any hardware and under any plan; a difference is a fault of memory, of a
-// device or of the program.
+// those that all ranks of a TP group hold alike, and without ZeRO-1 their optimizer states. With hybrid ZeRO
+// the groups of pipelines compare among themselves what each shares. Replicas have the same bits after every
+// step, on any hardware and under any plan; a difference is a fault of memory, of a device or of the program.
 //
 //     ReplicaCheck check(plan, layout, rank, gradient_sync, tp, world, tied_embeddings, device);
 //     const ReplicaReport report = check.run(state, OnDivergence::heal);   // the same on every rank
@@ -29,10 +29,13 @@
 
 namespace sailor {
 
-// What the replicas of a parameter hold alike, by its name: flat tensors with its elements, its value first.
-// Nothing of gathered parameters (ZeRO-3).
-using ReplicatedState = std::map<std::string, std::vector<at::Tensor>>;
-// `sharded`: with ZeRO-1 optimizer states have no replicas.
+// Flat tensors, values first: what the replicas of a parameter hold alike, by its name, nothing of gathered
+// parameters (ZeRO-3); with ZeRO-1 each slice of the optimizer, of which hybrid ZeRO has replicas.
+struct ReplicatedState {
+  std::map<std::string, std::vector<at::Tensor>> parameters;
+  std::vector<std::vector<at::Tensor>> slices;
+};
+// `sharded`: ZeRO-1.
 ReplicatedState replicated_state(const std::vector<Parameter*>& parameters, const Optimizer& optimizer,
                                  bool sharded);
 
@@ -61,13 +64,14 @@ class ReplicaCheck {
   // In the order of the groups.
   std::vector<Divergence> compare(const ReplicatedState& state) const;
   std::vector<std::string> lines_of(const Divergence& divergence) const;
-  // Ranks that hold the same elements of some parameters: those of a gradient group, or a TP group with its
-  // replicated parameters.
+  // Ranks that hold the same elements of some parameters: those of a gradient group that share states, or
+  // have copies of the same slices; or a TP group with its replicated parameters.
   struct Group {
     std::vector<int> ranks;
     std::string what;
     Communicator* communicator = nullptr;  // nullptr: this rank is not a member
     std::vector<GradientSegment> segments;
+    std::vector<std::size_t> slices{};  // indices in ReplicatedState::slices
   };
   void add_gradient_groups(const Plan& plan, const RankLayout& layout, const GradientSync& sync,
                            bool tied_embeddings);

@@ -474,7 +474,8 @@ struct RankTrainer::Impl {
   // The optimizer has run since `start`: the device that is emulated may need longer.
   void pace_update(Clock::time_point start) {
     if (!pacer) return;
-    const int sharers = static_cast<int>(plan.pipelines.size()) * slot.shape.copies();
+    const PipelineRange sharing = zero_group_of(plan, slot.pipeline);
+    const int sharers = (sharing.end - sharing.first) * slot.shape.copies();
     for (const Chunk& chunk : stage.chunks) {
       pacer->computed({.phase = Phase::update,
                        .pipeline = slot.pipeline,

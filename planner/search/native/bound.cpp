@@ -424,6 +424,7 @@ class Cells {
             cell.zero,
             offered_.contains(PlanFeature::recompute),
             offered_.contains(PlanFeature::split_backward),
+            offered_.contains(PlanFeature::hybrid_zero),
             cases_[static_cast<size_t>(cell.zones)].zones};
   }
   PriceTable& table(const Cell& cell) {

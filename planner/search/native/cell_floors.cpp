@@ -84,7 +84,7 @@ double Crossing::least_s(const GroupWays& ways, int microbatch, int pipelines, d
   if (pipelines < 2) return ways.overhead_s + every_crosses_s;
   // A layer is held in several zones where some pipeline does not cross; every layer where none does. Of
   // all that hold it those in the zone with fewest send half of their gradients or more to other zones.
-  const double halves = (ways.phases + ways.gathered) / 2;
+  const double halves = (ways.phases + (ways.grouped ? 0 : ways.gathered)) / 2;
   const std::array<double, 3>& bytes = ways.gradient_bytes;
   const double layer_s = halves * std::max(s_per_byte_, card_s_per_byte_) *
                          *std::min_element(bytes.begin(), bytes.end()),
@@ -172,9 +172,10 @@ double NodeCrossing::sums_s(const GroupWays& ways, int pipelines, double microba
   // (D - 1) / D times.
   const double all = pipelines;
   const double nodes = std::max(2.0, std::ceil(all / most_replicas));
-  const double times =
-      ways.phases / bytes_per_s *
-      (ways.mesh ? std::max(all - most_replicas, 2 * (all - 1) / all) : nodes * (all - 1) / all);
+  const double times = ways.phases / bytes_per_s *
+                       (!ways.mesh     ? nodes * (all - 1) / all
+                        : ways.grouped ? nodes - 1
+                                       : std::max(all - most_replicas, 2 * (all - 1) / all));
   const double block_s = times * ways.gradient_bytes[kBlock];
   if (pipelines > most_replicas)
     return ways.forward_s + block_s * ways.blocks() +

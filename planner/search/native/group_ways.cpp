@@ -101,22 +101,38 @@ ZoneRates::ZoneRates(const Space& space, const std::set<std::string>& zones)
     std::replace(values->begin(), values->end(), kNever, 0.0);
 }
 
-double GroupWay::mesh_s_per_byte(int replicas, bool alone) const {
+double GroupWay::mesh_s_per_byte(int replicas, bool alone, bool grouped) const {
   if (replicas < 2) return 0;
   // To every other one goes a part; those of a node are near, and all of them send over its cards.
   const double all = replicas;
   double least = kNever;
-  for (int here = 1; here <= std::min(near_replicas, replicas); ++here)
-    least = std::min(least, std::max({near_s * (here - 1) / all, far_s * (all - here) / all,
-                                      card_s * (alone ? 1 : here) * (all - here) / all}));
+  for (int here = 1; here <= std::min(near_replicas, replicas); ++here) {
+    const double cards = card_s * (alone ? 1 : here);
+    least = std::min(
+        least, std::max({near_s * (here - 1) / all, far_s * (all - here) / all, cards * (all - here) / all}));
+    for (int group = 2; grouped && 2 * group <= replicas; ++group) {
+      if (replicas % group != 0) continue;
+      // Of the own group, and of those with copies of the own part, which exchange it in two phases.
+      const int in_group = std::min(here, group), copies = replicas / group;
+      for (int members = 1; members <= in_group; ++members) {
+        const int same = std::min(copies, here - members + 1);
+        const double far = (group - members + 2.0 * (copies - same) / copies) / group,
+                     near = (members - 1 + 2.0 * (same - 1) / copies) / group;
+        least = std::min(least, std::max({near_s * near, far_s * far, cards * far}));
+      }
+    }
+  }
   return least;
 }
 
-double GroupWay::ring_s_per_byte(int replicas, int most_near_replicas) const {
+// Rings within a group, and those over copies, leave a node with as many bytes as one of all replicas, but
+// from several GPUs; on the node, half of them is the least.
+double GroupWay::ring_s_per_byte(int replicas, int most_near_replicas, bool grouped) const {
   if (replicas < 2) return 0;
-  const double on_several = std::max(far_s, card_s),
-               on_fewer = std::max({near_s, far_s / most_near_replicas, card_s});
+  const double leaving_s = std::max(far_s / most_near_replicas, card_s);
+  const double on_several = std::max(far_s, card_s), on_fewer = std::max(near_s, leaving_s);
   double least = most_near_replicas > 1 ? std::min(on_several, on_fewer) : on_several;
+  if (grouped && most_near_replicas > 1) least = std::min(least, std::max(leaving_s, near_s / 2));
   if (replicas <= near_replicas) least = std::min(least, near_s);
   return least * (replicas - 1) / replicas;
 }
@@ -246,6 +262,17 @@ void GroupWays::find_sum_rates(const ZoneRates& rates) {
   }
 }
 
+// Of what one replica sends, and of that of all on its node.
+std::pair<double, double> GroupWays::sums_s_per_byte(const GroupWay& way) const {
+  double alone = kNever, all = kNever;
+  for (int replicas = question_.replicas; replicas <= question_.most_replicas; ++replicas) {
+    alone = std::min(alone, mesh ? way.mesh_s_per_byte(replicas, true, grouped)
+                                 : way.ring_s_per_byte(replicas, most_near_replicas_, grouped));
+    all = std::min(all, mesh ? way.mesh_s_per_byte(replicas, false, grouped) : alone);
+  }
+  return {alone, all};
+}
+
 void GroupWays::find_needs(const ZoneRates& rates) {
   const int layers = space_.layers();
   const FrameworkStyle& style = space_.context.framework;
@@ -253,6 +280,7 @@ void GroupWays::find_needs(const ZoneRates& rates) {
   const Zero zero = std::max(question_.zero, style.zero);
   const bool sharded = shards_optimizer(zero), gathers_after = sharded && zero < Zero::parameters;
   const double shards = sharded ? space_.most_sharers(question_.most_replicas) : 1;
+  grouped = question_.grouped && sharded && space_.most_sharers(question_.most_replicas) > 3;
   phases = sharded ? 1 : 2;
   gathered = question_.replicas > 1 && gathers_after
                  ? style.weight_bytes(precision) / style.sync_bytes_at(precision)
@@ -279,19 +307,14 @@ void GroupWays::find_needs(const ZoneRates& rates) {
   for (size_t w = 0; w < ways.size(); ++w) {
     GroupWay& way = ways[w];
     const auto option = static_cast<size_t>(way.option);
-    double alone_s_per_byte = kNever, s_per_byte = kNever;
-    for (int replicas = question_.replicas; replicas <= question_.most_replicas; ++replicas) {
-      alone_s_per_byte =
-          std::min(alone_s_per_byte, mesh ? way.mesh_s_per_byte(replicas, true)
-                                          : way.ring_s_per_byte(replicas, most_near_replicas_));
-      s_per_byte = std::min(s_per_byte, mesh ? way.mesh_s_per_byte(replicas, false) : alone_s_per_byte);
-    }
+    const auto [alone_s_per_byte, s_per_byte] = sums_s_per_byte(way);
     if (question_.replicas > 1) {
       first_sum_s = std::min(first_sum_s, phases * gradient_bytes[kFirst] * alone_s_per_byte);
       last_sum_s =
           std::min(last_sum_s, phases * *std::min_element(gradient_bytes.begin(), gradient_bytes.end()) *
                                    alone_s_per_byte);
     }
+    const double gather_s_per_byte = grouped ? std::min(s_per_byte, way.near_s / 2) : s_per_byte;
     const KindTimes& times = space_.times(way.option, question_.microbatch);
     const Room& room = this->room(static_cast<int>(w), 0);
     const bool holds[3] = {room.head > 0, std::max({room.head - 1, room.middle, room.tail - 1}) > 0,
@@ -309,7 +332,8 @@ void GroupWays::find_needs(const ZoneRates& rates) {
                           split ? times.weights(layer, layer + 1) : 0,
                           phases * gradient_bytes[kind] * alone_s_per_byte,
                           phases * sum_s,
-                          (times.update_s[l + 1] - times.update_s[l]) / shards + gathered * sum_s};
+                          (times.update_s[l + 1] - times.update_s[l]) / shards +
+                              gathered * gradient_bytes[kind] * gather_s_per_byte};
       way.model_s += of.both_s();
       if (!holds[kind]) return;
       way.needs[kind] = least_of(way.needs[kind], of);

@@ -10,6 +10,7 @@
 #include <limits>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "planner/search/native/space.h"
@@ -93,8 +94,9 @@ struct GroupWay {
 
   // Seconds per byte of gradient reduction over this many replicas in the best placement: over a mesh, of one
   // replica alone, or of all those of a node; along a ring, which leaves every node once.
-  double mesh_s_per_byte(int replicas, bool alone) const;
-  double ring_s_per_byte(int replicas, int most_near_replicas) const;
+  // `grouped`: also in groups of them that each have a copy of the states (hybrid ZeRO).
+  double mesh_s_per_byte(int replicas, bool alone, bool grouped) const;
+  double ring_s_per_byte(int replicas, int most_near_replicas, bool grouped) const;
 };
 
 class GroupWays {
@@ -106,6 +108,7 @@ class GroupWays {
     Zero zero = Zero::none;       // or less, if that needs less memory
     bool recompute = false;       // may stages recompute?
     bool split_backward = false;  // may they split their backward?
+    bool grouped = false;         // may groups of replicas each have a copy of what ZeRO shards?
     std::set<std::string> zones;  // zones of usable GPUs
   };
   // Keeps references.
@@ -143,6 +146,7 @@ class GroupWays {
   // Of the first layer's sums; of those of the lowest layer of any group, which no backward hides; of what
   // follows the end of the first group.
   double first_sum_s = 0, last_sum_s = 0, first_after_s = 0;
+  bool grouped = false;      // may groups of replicas each have a copy of the states?
   bool mesh = false;         // are gradients reduced over a mesh?
   bool split = false;        // may backwards be split?
   double message_bytes = 0;  // between stages; lower bound
@@ -156,6 +160,7 @@ class GroupWays {
   void add_pool(const SpacePool& pool, int supply);
   std::vector<RecomputeRange> recompute_ranges(int option) const;
   void find_sum_rates(const ZoneRates& rates);
+  std::pair<double, double> sums_s_per_byte(const GroupWay& way) const;
   void find_needs(const ZoneRates& rates);
   void find_messages(const ZoneRates& rates);
 

@@ -18,6 +18,7 @@
 #include "planner/search/native/few_gpus.h"
 #include "planner/search/native/gathering_plans.h"
 #include "planner/search/native/placement.h"
+#include "planner/search/native/savings.h"
 #include "planner/search/native/seeds.h"
 #include "planner/search/native/uniform_plans.h"
 #include "planner/search/problem/candidates.h"
@@ -26,15 +27,9 @@
 namespace sailor::native {
 namespace {
 
-constexpr double kIdleSaving = 1.005;  // a plan without it that is no slower than this is preferred
-// The same without ZeRO-3, whose gain rests on links in every microbatch, and without offloading, whose gain
-// rests on the hosts.
-constexpr double kIdleGathers = 1.01, kIdleOffload = 1.01;
 // Context parallelism is not offered for shorter sequences, of which it seldom makes a plan faster.
 constexpr int kLeastSplitSequence = 2048;
-constexpr double kUsualEffort = 1;    // PlanOptions::effort
-constexpr double kOffloadEffort = 3;  // of the search with offloading where there is no plan without
-constexpr int kSavingCandidates = 2;  // of a search near known plans
+constexpr double kUsualEffort = 1;  // PlanOptions::effort
 
 struct Effort {
   // Searches on small clusters are the most frequent, and should be instantaneous. The less effort, the
@@ -73,8 +68,6 @@ struct Effort {
   double unlike = 0.1;  // and that for microbatches of unlike sizes, from this many plans
   size_t unlike_from = 32;
   double from_limit = 0.5;  // and that for plans that are best by what is limited
-  // Parts of it, of the search of savings: near other plans, and for other frameworks.
-  double from_others = 0.15, uniform_saving = 0.5;
   FewGpusOptions few_split{.sequences = 0.3, .pairs = 0.5};
   size_t listed = 4;                           // templates for a plan to show: some are the same plan
   PlacementOptions placing{.steps = 100'000};  // where that is of many plans
@@ -106,19 +99,9 @@ PlanFeatures offered(const PlanOptions& options, const PlanningContext& context)
   if (!framework.may_shard_optimizer) out.erase(PlanFeature::zero1);
   if (framework.uniform_plans || !framework.may_shard_optimizer) out.erase(PlanFeature::zero2);
   if (!out.contains(PlanFeature::zero2) || context.job.training.lora) out.erase(PlanFeature::zero3);
+  if (framework.uniform_plans || !out.contains(PlanFeature::zero1)) out.erase(PlanFeature::hybrid_zero);
   return out;
 }
-
-// Features that take time, and gain some only with the memory that they save: searches of their own, near the
-// best plans without, offer them.
-struct Savings {
-  TokenSplit split = TokenSplit::none;
-  Zero shards = Zero::optimizer;  // what may replicas share at most?
-  bool context = false;           // may stages split the tokens over GPUs with the same weights?
-  bool offload = false;           // may stages offload?
-
-  bool any() const { return split == TokenSplit::all || shards > Zero::optimizer; }
-};
 
 // May a stage have a TP group, or a context-parallel group, whose ranks split tokens?
 bool may_split_tokens(const PlanningContext& context, const Resources& resources,
@@ -148,6 +131,8 @@ class NativeSearch {
         space_(context, resources_, savings.split, false, savings.offload),
         scorer_(space_, goal_of(context.job), steps(), deadline_) {
     if (offered_.contains(PlanFeature::recompute)) scorer_.recompute_as_needed();
+    groups_states_ = savings.groups;
+    if (groups_states_) scorer_.group_states();
   }
 
   SearchResult run() {
@@ -167,7 +152,7 @@ class NativeSearch {
   Savings possible_savings() const {
     const Zero most = space_.gpus() > 1 ? zero_degrees(all_offered_).back() : Zero::none;
     return {may_split() ? TokenSplit::all : TokenSplit::none, std::max(most, Zero::optimizer),
-            may_split_context(), may_offload()};
+            may_split_context(), may_offload(), may_group()};
   }
 
   // On a current machine.
@@ -186,6 +171,11 @@ class NativeSearch {
     return offered_.contains(PlanFeature::context_parallel) &&
            std::any_of(resources_.pools.begin(), resources_.pools.end(),
                        [](const Pool& pool) { return pool.free_by_node.front() > 1; });
+  }
+
+  // Of fewer GPUs, or on one node, groups share nothing that is worth it.
+  bool may_group() const {
+    return all_offered_.contains(PlanFeature::hybrid_zero) && space_.nodes.size() > 1 && space_.gpus() > 3;
   }
 
   bool may_offload() const {
@@ -214,6 +204,7 @@ class NativeSearch {
     previous_.emplace(space_, goal_of(context_.job),
                       static_cast<int64_t>(effort_.from_previous * static_cast<double>(steps())), deadline_);
     if (scorer_.recomputes_as_needed()) previous_->recompute_as_needed();
+    if (groups_states_) previous_->group_states();
     for (const Plan& previous : options_.previous)
       for (Plan& plan : still_possible(previous, context_.job, resources_.usable)) {
         PlanTemplate of;
@@ -447,6 +438,7 @@ class NativeSearch {
   const Resources resources_;
   const Space space_;
   Scorer scorer_;
+  bool groups_states_ = false;
   std::optional<Scorer> previous_;  // of the search from previous plans
   std::optional<Space> split_space_;
   std::optional<Scorer> split_;   // of that with split backwards
@@ -482,133 +474,6 @@ void search_used_nodes(const PlanningContext& context, PlanOptions options, doub
   result.stats += again.stats;
 }
 
-// The plan without savings that gain next to nothing.
-Candidate without_idle_savings(const PlanningContext& context, Candidate candidate) {
-  const Goal goal = goal_of(context.job);
-  const double most = (candidate.plan.zero >= Zero::parameters ? kIdleGathers : kIdleSaving) *
-                      goal.value(candidate.prediction.figures());
-  const auto take = [&](Plan plan) {
-    Prediction prediction = simulate(context, plan, CostModel::native);
-    if (prediction.fits && goal.allowed_value(prediction.figures()) <= most)
-      candidate = {std::move(plan), std::move(prediction)};
-  };
-  if (candidate.plan.sequence_parallel && !has_context_parallelism(candidate.plan)) {
-    Plan whole = candidate.plan;
-    whole.sequence_parallel = false;
-    take(std::move(whole));
-  }
-  for (const Zero zero : {Zero::gradients, Zero::optimizer}) {
-    if (candidate.plan.zero <= zero) continue;
-    Plan whole = candidate.plan;
-    whole.zero = zero;
-    take(std::move(whole));
-  }
-  return candidate;
-}
-
-// Plans with these savings: near the best ones that are known, or, where there are none, all of them. Returns
-// whether there is a better plan now; none is lost to one that is not better.
-bool search_savings_once(const PlanningContext& context, PlanOptions options, const Savings& savings,
-                         SearchResult& result) {
-  const bool found = result.status == SearchStatus::found;
-  const int wanted = options.top_k;
-  options.time_limit_s -= result.stats.search_s;
-  if (options.time_limit_s <= 0) return false;
-  if (found) {
-    const Effort effort;
-    const double part =
-        context.framework.uniform_plans ? effort.uniform_saving : effort.from_others / effort.from_previous;
-    options.effort *= part;
-    options.effort_limit_s *= part;
-    const auto may_start = [&](const Plan& plan) {
-      return savings.shards > Zero::optimizer || savings.context || savings.offload ||
-             has_tensor_parallelism(plan);
-    };
-    std::erase_if(options.previous,
-                  [&](const Plan& plan) { return !plan.sequence_parallel && plan.zero < Zero::gradients; });
-    for (size_t i = 0; i < result.candidates.size() && !result.candidates[i].only_shown; ++i)
-      if (i == 0 || may_start(result.candidates[i].plan))
-        options.previous.push_back(result.candidates[i].plan);
-    options.top_k = std::min(options.top_k, kSavingCandidates);
-  }
-  SearchResult saving =
-      NativeSearch(context, options, found ? Extent::previous : Extent::complete, savings).run();
-  result.stats += saving.stats;
-  if (saving.status != SearchStatus::found) return false;
-  if (!found) {
-    result.status = saving.status;
-    result.reason.clear();
-  }
-  for (Candidate& candidate : saving.candidates)
-    candidate = without_idle_savings(context, std::move(candidate));
-  const Goal goal = goal_of(context.job);
-  const auto best = [&] {
-    return result.candidates.empty() ? kNever : goal.value(result.candidates[0].prediction.figures());
-  };
-  const double before = best();
-  if (savings.offload && !result.candidates.empty() && !offloads(result.candidates[0].plan))
-    std::erase_if(saving.candidates, [&](const Candidate& candidate) {
-      return offloads(candidate.plan) &&
-             kIdleOffload * goal.allowed_value(candidate.prediction.figures()) > before;
-    });
-  add_candidates(result, std::move(saving.candidates), goal, wanted);
-  return best() < before;
-}
-
-// Does it split layers, or take time, for lack of memory?
-bool lacks_memory(const Candidate& candidate) {
-  if (candidate.only_shown) return false;
-  return has_tensor_parallelism(candidate.plan) || candidate.plan.zero > Zero::optimizer ||
-         !recomputing_stages(candidate.plan).empty();
-}
-
-// Each saving alone, so that no other one makes it worse; where one of them gains, all together. Where there
-// is no plan, offloading first, and all others with it; and without it all at once, but parameters are shared
-// only when nothing else helps. Last, with offloading, and with context parallelism, what may gain by it.
-void search_savings(const PlanningContext& context, const PlanOptions& options, const Savings& possible,
-                    SearchResult& result) {
-  const auto search_with = [&](const Savings& savings) {
-    if (options.any_plan && result.status == SearchStatus::found) return false;
-    return search_savings_once(context, options, savings, result);
-  };
-  Savings all = possible;
-  all.context = all.offload = false;
-  if (result.status != SearchStatus::found && possible.offload) {
-    all.offload = true;
-    // Most of what is looked at has too little memory, which takes little time to see.
-    PlanOptions longer = options;
-    longer.effort *= kOffloadEffort;
-    search_savings_once(context, longer, {.offload = true}, result);
-  }
-  if (result.status != SearchStatus::found) {
-    Savings without_gathers = all;
-    without_gathers.shards = std::min(possible.shards, Zero::gradients);
-    if (without_gathers.any()) search_with(without_gathers);
-    if (all.shards > Zero::gradients) search_with(all);
-  } else {
-    std::vector<Savings> each;
-    if (possible.split == TokenSplit::all) each.push_back({.split = TokenSplit::all, .offload = all.offload});
-    for (const Zero degree : {Zero::gradients, Zero::parameters})
-      if (degree <= possible.shards) each.push_back({.shards = degree, .offload = all.offload});
-    bool gains = false;
-    for (const Savings& savings : each) gains = search_with(savings) || gains;
-    if (gains && each.size() > 1 && possible.split == TokenSplit::all) search_with(all);
-  }
-  const auto may_gain = [&] {
-    return result.candidates.empty() ||
-           std::any_of(result.candidates.begin(), result.candidates.end(), lacks_memory);
-  };
-  if (possible.offload && !all.offload && may_gain()) {
-    all.offload = true;
-    all.offload = search_with(all);
-  }
-  if (possible.context && may_gain()) {
-    all.split = TokenSplit::all;
-    all.context = true;
-    search_with(all);
-  }
-}
-
 // With the searches that follow from its result, but that from limits. Adds the effort to `effort_s`.
 SearchResult search_toward(const PlanningContext& context, const PlanOptions& options, Extent extent,
                            double& effort_s) {
@@ -617,7 +482,10 @@ SearchResult search_toward(const PlanningContext& context, const PlanOptions& op
   effort_s += first.effort_s();
   if (result.status == SearchStatus::found && !options.any_plan)
     search_used_nodes(context, options, first.effort_s(), result);
-  search_savings(context, options, first.possible_savings(), result);
+  const SavingSearch search_with = [&](const PlanOptions& with, const Savings& savings, bool near_known) {
+    return NativeSearch(context, with, near_known ? Extent::previous : Extent::complete, savings).run();
+  };
+  search_savings(context, options, first.possible_savings(), Effort().from_previous, search_with, result);
   return result;
 }
 

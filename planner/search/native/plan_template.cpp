@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <numeric>
+#include <set>
 
 namespace sailor::native {
 namespace {
@@ -225,13 +227,56 @@ std::span<const Zero> zero_degrees_of(const Space& space, const PlanFeatures& of
   return zero_degrees(offered, has_replicas(space, of) ? 2 : 1);
 }
 
+int zero_group_of(const Space& space, const PlanTemplate& of) {
+  const int group = of.zero_group, pipelines = of.zero_group > 0 ? of.pipelines() : 0;
+  if (of.zero == Zero::none || group >= pipelines || pipelines % group != 0) return 0;
+  const auto shape = [&](const TemplateStage& stage) {
+    return space.options[static_cast<size_t>(stage.option)].shape;
+  };
+  const std::vector<TemplateStage>& first = of.classes.front().stages;
+  const bool several = group > 1 || std::ranges::all_of(first, [&](const TemplateStage& stage) {
+                         return shape(stage).copies() > 1;
+                       });
+  // Every group has as many holders of each layer.
+  const bool tied = space.kinds[space.options.front().kind].sizes->back().tied_parameters > 0;
+  const bool alike =
+      of.classes.size() == 1 ||
+      (space.most_copies == 1 && (!tied || std::ranges::all_of(of.classes, [&](const TemplateClass& each) {
+         return (each.stages.size() == 1) == (first.size() == 1);
+       })));
+  return several && alike ? group : 0;
+}
+
+std::vector<int> zero_groups_to_try(const Space& space, const PlanTemplate& of) {
+  const int pipelines = of.pipelines();
+  std::set<int> groups;
+  int of_classes = 0;
+  for (const TemplateClass& each : of.classes) {
+    of_classes = std::gcd(of_classes, each.pipelines);
+    const SpaceOption& option = space.options[static_cast<size_t>(each.stages.front().option)];
+    const SpacePool& pool = space.pools[static_cast<size_t>(option.pool)];
+    int group = std::min(pool.node_gpus() / option.shape.gpus(), pipelines);
+    while (group > 1 && pipelines % group != 0) --group;
+    groups.insert(group);
+  }
+  if (of.classes.size() > 1) groups.insert(of_classes);
+  PlanTemplate with = of;
+  std::erase_if(groups, [&](int group) {
+    with.zero_group = group;
+    return group == 0 || zero_group_of(space, with) == 0;
+  });
+  return {groups.begin(), groups.end()};
+}
+
 int sharers(const Space& space, const PlanTemplate& of, int option) {
-  return of.pipelines() * space.options[static_cast<size_t>(option)].shape.copies();
+  const int group = zero_group_of(space, of);
+  return (group > 0 ? group : of.pipelines()) * space.options[static_cast<size_t>(option)].shape.copies();
 }
 
 bool assign(const Space& space, const PlanTemplate& of, CompactPlan& plan) {
   if (!enough_gpus(space, of) || !covers_batch(space, of)) return false;
   plan.zero = of.zero;
+  plan.zero_group = zero_group_of(space, of);
   plan.interleave = of.interleave;
   plan.sequence_parallel = space.split == TokenSplit::all;
   plan.splits_context = space.most_copies > 1;
@@ -279,6 +324,7 @@ Plan plan_of(const Space& space, const CompactPlan& compact) {
   plan.global_batch = space.context.job.training.global_batch;
   plan.microbatch = *std::ranges::min_element(compact.microbatch);
   plan.zero = compact.zero;
+  plan.zero_group = compact.zero_group;
   plan.interleave = compact.interleave;
   std::vector<size_t> taken(space.nodes.size(), 0);
   for (int j = 0; j < compact.pipelines(); ++j) {
@@ -323,6 +369,7 @@ bool template_of(const Space& space, const Plan& plan, PlanTemplate& out) {
   out = {};
   out.microbatch = plan.microbatch;
   out.zero = plan.zero;
+  out.zero_group = plan.zero_group;
   out.interleave = plan.interleave;
   for (const PlanPipeline& pipeline : plan.pipelines) {
     TemplateClass of;
@@ -359,8 +406,8 @@ uint64_t hash_of(const PlanTemplate& of) {
     hash *= 0xbf58476d1ce4e5b9;
     hash ^= hash >> 29;
   };
-  for (const int value :
-       {of.microbatch, static_cast<int>(of.zero), of.interleave, of.block, static_cast<int>(of.fill)})
+  for (const int value : {of.microbatch, static_cast<int>(of.zero) + 4 * of.zero_group, of.interleave,
+                          of.block, static_cast<int>(of.fill)})
     add(static_cast<uint64_t>(value));
   for (const TemplateClass& pipelines : of.classes) {
     add(static_cast<uint64_t>(pipelines.microbatch) << 52 | static_cast<uint64_t>(pipelines.pipelines) << 40 |

@@ -48,6 +48,7 @@ enum class Fill {
 struct PlanTemplate {
   int microbatch = 1;
   Zero zero = Zero::none;
+  int zero_group = 0;  // pipelines that share one copy of the states, if they can (zero_group_of()); 0: all
   int interleave = 1;
   int block = 1;
   Fill fill = Fill::packed;
@@ -66,6 +67,10 @@ bool has_unlike_microbatches(const PlanTemplate& of);
 // The ZeRO degrees that it may have.
 std::span<const Zero> zero_degrees_of(const Space& space, const PlanFeatures& offered,
                                       const PlanTemplate& of);
+// Its zero_group if the plan can have it, else 0; and those that are worth trying: as many pipelines as a
+// node has replicas of a stage, and those of a class.
+int zero_group_of(const Space& space, const PlanTemplate& of);
+std::vector<int> zero_groups_to_try(const Space& space, const PlanTemplate& of);
 // GPUs that share the sums of the gradients of a stage on this option, were all pipelines alike.
 int sharers(const Space& space, const PlanTemplate& of, int option);
 

@@ -22,15 +22,21 @@ uint64_t structure_of(const PlanTemplate& of) {
 }
 
 // Interleaved chunks whose gradients are sharded are cut alike, and so are stages whose parameters are
-// (check_plan()).
-bool has_rounds_in_one_order(const PlanTemplate& of) {
+// (check_plan()), in pipelines that share states.
+bool has_rounds_in_one_order(const Space& space, const PlanTemplate& of) {
   if (of.zero < Zero::gradients || (of.zero == Zero::gradients && of.interleave == 1)) return true;
-  const std::vector<TemplateStage>& first = of.classes.front().stages;
-  return std::all_of(of.classes.begin(), of.classes.end(), [&](const TemplateClass& pipelines) {
-    return std::equal(
-        first.begin(), first.end(), pipelines.stages.begin(), pipelines.stages.end(),
-        [](const TemplateStage& a, const TemplateStage& b) { return a.end_layer == b.end_layer; });
-  });
+  const int group = zero_group_of(space, of);
+  int pipelines = 0;
+  for (size_t c = 0; c + 1 < of.classes.size(); ++c) {
+    pipelines += of.classes[c].pipelines;
+    const std::vector<TemplateStage>&one = of.classes[c].stages, &next = of.classes[c + 1].stages;
+    if (group > 0 && pipelines % group == 0) continue;  // the next one begins a group
+    if (!std::equal(
+            one.begin(), one.end(), next.begin(), next.end(),
+            [](const TemplateStage& a, const TemplateStage& b) { return a.end_layer == b.end_layer; }))
+      return false;
+  }
+  return true;
 }
 
 constexpr double kNearBest = 1.1;  // other ways to settle a template may make it the best
@@ -44,6 +50,20 @@ Scorer::Scorer(const Space& space, const Goal& goal, int64_t steps, Deadline& de
     : space_(space), goal_(goal), most_steps_(steps), deadline_(deadline), model_(space.kinds) {}
 
 double Scorer::score(const PlanTemplate& given, double most) {
+  if (!groups_states_ || given.zero == Zero::none) return score_settled(given, most);
+  PlanTemplate of = given;
+  of.zero_group = 0;
+  double value = score_settled(of, most);
+  // What is exchanged in every microbatch may be much faster within groups.
+  if (of.zero < Zero::gradients && value > kNearBest * best_) return value;
+  for (const int group : zero_groups_to_try(space_, of)) {
+    of.zero_group = group;
+    value = std::min(value, score_settled(of, std::min(most, value)));
+  }
+  return value;
+}
+
+double Scorer::score_settled(const PlanTemplate& given, double most) {
   if (!recomputes_as_needed_ && !space_.split_backward) return score_as_it_is(given, most);
   const auto score = [&](const PlanTemplate& settled) {
     return space_.split_backward ? score_split(settled, most) : score_as_it_is(settled, most);
@@ -118,7 +138,7 @@ void Scorer::keep(ByStructure& in, double value, const PlanTemplate& of) {
 double Scorer::compute(const PlanTemplate& of, double most, bool& exact) {
   ++scored_;
   own_steps_ += 300;
-  if (!has_rounds_in_one_order(of)) {
+  if (!has_rounds_in_one_order(space_, of)) {
     ++rejected["interleaved chunks cut differently"];
     return kNever;
   }

@@ -31,6 +31,9 @@ class Scorer {
   void recompute_as_needed() { recomputes_as_needed_ = space_.context.framework.recompute_parts; }
   bool recomputes_as_needed() const { return recomputes_as_needed_; }
 
+  // From now on templates that shard states are scored with groups of pipelines, too, whatever they say.
+  void group_states() { groups_states_ = true; }
+
   // The value to minimize, with split backwards where the space may have them, memory allows it
   // (weight_delays.h), and it gains anything. Beyond the user's limits it is larger than any value within
   // them, and smaller the closer it is to them; the same for memory as long as nothing fits; infinite if
@@ -72,6 +75,7 @@ class Scorer {
     bool exact = true;  // false: a lower bound
   };
 
+  double score_settled(const PlanTemplate& of, double most);
   void settle_recomputation(PlanTemplate& of, Offloading offloading = Offloading::cheaper);
   Delays settle_delays(PlanTemplate& of);
   // The best of some ways to split the backwards of a template, and of none.
@@ -92,7 +96,7 @@ class Scorer {
   double best_ = kNever;
   CompactPlan plan_;
   std::vector<double> group_s_, before_s_;
-  bool recomputes_as_needed_ = false;
+  bool recomputes_as_needed_ = false, groups_states_ = false;
   std::unordered_set<uint64_t> passed_;
   KnownValues<Known> known_;
   ByStructure kept_, beyond_;

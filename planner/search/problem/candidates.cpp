@@ -6,6 +6,7 @@
 #include <set>
 #include <tuple>
 
+#include "planner/plan/feature_text.h"
 #include "planner/plan/place.h"
 #include "planner/plan/validate.h"
 #include "planner/search/problem/plan_options.h"
@@ -23,7 +24,7 @@ std::string structure_of(const Plan& plan) {
     }
     ++shapes[shape];
   }
-  std::string key = plan.zero == Zero::none ? "" : short_name(plan.zero) + ";";
+  std::string key = plan.zero == Zero::none ? "" : zero_text(plan) + ";";
   if (plan.interleave > 1) key += fmt::format("interleave{};", plan.interleave);
   for (const auto& [pool, count] : gpus) key += fmt::format("{}@{}={};", pool.first, pool.second, count);
   for (const auto& [shape, count] : shapes) key += fmt::format("{}*{};", count, shape);

@@ -78,9 +78,8 @@ bool has_only(const PlanFeatures& offered, const Plan& plan) {
          });
 }
 
-}  // namespace
-
-std::vector<Plan> still_possible(const Plan& previous, const JobSpec& job, const Snapshot& usable) {
+// As still_possible(), but for groups of pipelines that share states.
+std::vector<Plan> with_room(const Plan& previous, const JobSpec& job, const Snapshot& usable) {
   if (previous.model != job.model.name || previous.global_batch != job.training.global_batch ||
       previous.microbatch < 1)
     return {};
@@ -133,8 +132,18 @@ std::vector<Plan> still_possible(const Plan& previous, const JobSpec& job, const
   return plans;
 }
 
+}  // namespace
+
+std::vector<Plan> still_possible(const Plan& previous, const JobSpec& job, const Snapshot& usable) {
+  std::vector<Plan> plans = with_room(previous, job, usable);
+  for (Plan& plan : plans)
+    if (!zero_groups_match(plan, job.model)) plan.zero_group = 0;
+  return plans;
+}
+
 bool limit_features(Plan& plan, const PlanFeatures& offered) {
   plan.zero = std::min(plan.zero, zero_degrees(offered).back());
+  if (plan.zero == Zero::none || !offered.contains(PlanFeature::hybrid_zero)) plan.zero_group = 0;
   if (!offered.contains(PlanFeature::recompute))
     for (PlanPipeline& pipeline : plan.pipelines)
       for (PlanStage& stage : pipeline.stages) stage.recompute = Recompute::none;

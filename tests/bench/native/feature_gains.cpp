@@ -17,7 +17,8 @@ constexpr double kGain_pct = 1;
 PlanFeatures without(PlanFeature feature) {
   PlanFeatures features = all_plan_features();
   features.erase(feature);
-  if (feature == PlanFeature::zero1) features.erase(PlanFeature::zero2);
+  if (feature == PlanFeature::zero1)
+    for (const PlanFeature needing : {PlanFeature::zero2, PlanFeature::hybrid_zero}) features.erase(needing);
   if (!features.contains(PlanFeature::zero2)) features.erase(PlanFeature::zero3);
   return features;
 }

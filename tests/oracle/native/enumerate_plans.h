@@ -17,11 +17,12 @@
 
 namespace sailor::oracle {
 
-// No ZeRO-3, with which a pipeline's computation depends on the other pipelines; no split backwards,
-// offloaded states and unlike microbatches, of which there are too many.
+// No ZeRO-3, with which a pipeline's computation depends on the other pipelines; no hybrid ZeRO, split
+// backwards, offloaded states and unlike microbatches, of which there are too many.
 inline PlanFeatures enumerated_features() {
   PlanFeatures features = trainable_features();
   features.erase(PlanFeature::zero3);
+  features.erase(PlanFeature::hybrid_zero);
   features.erase(PlanFeature::split_backward);
   features.erase(PlanFeature::offload);
   features.erase(PlanFeature::unlike_microbatches);

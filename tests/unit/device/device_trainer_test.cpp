@@ -170,6 +170,18 @@ TEST(DeviceTrainer, UnlikeDegreesTiedMatricesAndShardedOptimizers) {
   }
 }
 
+// Pieces are of other sizes on a device, and so are the blocks of a rank.
+TEST(DeviceTrainer, GroupsOfPipelinesThatHaveCopiesOfStates) {
+  JobSpec job = deep_job();
+  job.training.replicas = {.check_every = 1, .on_divergence = OnDivergence::stop};
+  for (const Zero zero : {Zero::optimizer, Zero::gradients, Zero::parameters}) {
+    Plan plan = make_plan(job, /*microbatch=*/1, {{2, 1}, {1, 1}, {1, 2}, {1, 1}}, {3, 1, 2, 2});
+    plan.zero = zero;
+    plan.zero_group = 2;
+    EXPECT_EQ(trained(job, plan, On::device), trained(job, plan, On::host)) << to_string(zero);
+  }
+}
+
 TEST(DeviceTrainer, TokensThatAreSplitOverTheGroups) {
   for (const char* family : {"gpt2", "gemma2"}) {
     for (const Precision precision : {Precision::fp32, Precision::bf16}) {

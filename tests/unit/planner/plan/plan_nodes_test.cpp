@@ -47,6 +47,15 @@ TEST(PlanNodes, ThatAreTheOnlyOnesToHoldAPartOfTheState) {
   EXPECT_EQ(only_holders(plan), std::set<std::string>{});
   plan.zero = Zero::optimizer;
   EXPECT_EQ(only_holders(plan), (std::set<std::string>{"a1", "b1", "c1"}));
+  plan.pipelines.push_back(plan.pipelines[1]);
+  plan.pipelines.push_back(plan.pipelines[1]);
+  plan.pipelines[0] = plan.pipelines[1];
+  plan.pipelines[0].stages[0].node = plan.pipelines[1].stages[0].node = "d1";
+  plan.zero_group = 2;  // one group on d1, one on c1
+  EXPECT_EQ(only_holders(plan), std::set<std::string>{});
+  plan.pipelines[2].stages[0].node = "d1";
+  EXPECT_EQ(only_holders(plan), std::set<std::string>{"d1"}) << "both copies of the first half";
+  plan = placed();
   plan.pipelines.pop_back();
   plan.zero = Zero::none;
   EXPECT_EQ(only_holders(plan), (std::set<std::string>{"a1", "b1"}));

@@ -224,6 +224,32 @@ TEST(RankLayout, ContextParallelRanksAreWholeTpGroups) {
   }
 }
 
+TEST(PlanJson, GroupsOfPipelinesMayShareStates) {
+  Plan plan = example_plan();
+  EXPECT_THAT(to_json(plan, -1), ::testing::Not(HasSubstr("zero_group")));
+  plan.pipelines = {plan.pipelines[0], plan.pipelines[0], plan.pipelines[0], plan.pipelines[0]};
+  plan.zero = Zero::parameters;
+  plan.zero_group = 2;
+  EXPECT_EQ(num_zero_groups(plan), 2);
+  EXPECT_EQ(zero_group_of(plan, 3).first, 2);
+  EXPECT_EQ(zero_group_of(plan, 3).end, 4);
+  const std::string json = to_json(plan, -1);
+  EXPECT_THAT(json, HasSubstr(R"("zero":"parameters","zero_group":2)"));
+  EXPECT_EQ(parse_plan(json, "p").zero_group, 2);
+  const auto error = [&](const std::string& group) {
+    std::string changed = json;
+    changed.replace(changed.find("\"zero_group\":2"), 14, "\"zero_group\":" + group);
+    return test::error_of([&] { parse_plan(changed, "p"); });
+  };
+  EXPECT_THAT(error("3"), HasSubstr("zero_group: 4 pipelines cannot form groups of 3: use a divisor"));
+  EXPECT_THAT(error("5"), HasSubstr("zero_group: must be an integer from 1 to 4"));
+  plan.zero_group = 4;  // all of them
+  EXPECT_EQ(parse_plan(to_json(plan), "p").zero_group, 0);
+  plan.zero = Zero::none;
+  EXPECT_THAT(test::error_of([&] { parse_plan(to_json(plan), "p"); }),
+              HasSubstr("zero_group: only what ZeRO shards has copies"));
+}
+
 TEST(PlanJson, AStageMayDelayTheGradientsOfWeights) {
   Plan plan = example_plan();
   EXPECT_THAT(to_json(plan, -1), ::testing::Not(HasSubstr("weight_delay")));

@@ -288,6 +288,53 @@ TEST(CheckPlan, NamesWhatDoesNotFitTheCluster) {
               ElementsAre("pipeline 0, stage 1: the cluster has no free node s9"));
 }
 
+TEST(CheckPlan, GroupsThatShareStatesDivideThePipelinesAndHoldEveryLayerAlike) {
+  Plan p = valid_plan();
+  const JobSpec job = valid_job();
+  const PlanPipeline first = p.pipelines[0];
+  p.pipelines = {first, first, first, first};
+  p.global_batch = 4 * first.microbatches * p.microbatch;
+  JobSpec larger = job;
+  larger.training.global_batch = p.global_batch;
+  p.zero_group = 2;
+  EXPECT_THAT(check_plan(p, larger), ElementsAre("zero_group 2 has no meaning without ZeRO"));
+  p.zero = Zero::optimizer;
+  EXPECT_THAT(check_plan(p, larger), IsEmpty());
+  EXPECT_THAT(check_plan(p, larger, {PlanFeature::zero1}),
+              Contains(HasSubstr("zero_group 2 is not supported by this version's trainer")));
+  p.zero_group = 3;
+  EXPECT_THAT(check_plan(p, larger), ElementsAre("zero_group 3 does not divide 4 pipelines into groups"));
+  p.zero_group = 1;
+  EXPECT_THAT(
+      check_plan(p, larger),
+      ElementsAre("zero_group 1 leaves layer 0 to one rank of pipeline 0, which shares it with nobody"));
+  EXPECT_FALSE(zero_groups_match(p, larger.model));
+  // A matrix that the first and the last layer share is on one stage of a pipeline, or on two.
+  larger.model.tied_embeddings = true;
+  p.zero_group = 2;
+  EXPECT_TRUE(zero_groups_match(p, larger.model));
+  for (const size_t j : {2, 3}) p.pipelines[j].stages = {valid_stage(0, 6, "big", 2)};
+  EXPECT_THAT(
+      check_plan(p, larger),
+      ElementsAre("zero_group 2 needs as many ranks for a layer in every group: the tied embedding has "
+                  "4 in that of pipeline 0, 2 in that of pipeline 2"));
+}
+
+// Groups have rounds of their own.
+TEST(CheckPlan, ShardedParametersNeedTheSameCutWithinAGroup) {
+  Plan p = valid_plan();
+  const PlanPipeline first = p.pipelines[0];
+  PlanPipeline other = first;
+  other.stages[0].end_layer = other.stages[1].first_layer = first.stages[0].end_layer - 1;
+  p.pipelines = {first, first, other, other};
+  p.zero = Zero::parameters;
+  EXPECT_FALSE(can_sum_in_one_order(p));
+  p.zero_group = 2;
+  EXPECT_TRUE(can_sum_in_one_order(p));
+  p.pipelines = {first, other, first, other};
+  EXPECT_FALSE(can_sum_in_one_order(p));
+}
+
 TEST(CheckPlan, ATpGroupNeverCrossesNodesEvenWhenTheTotalFits) {
   Plan p = valid_plan();
   p.pipelines = {{3, {valid_stage(0, 6, "big", 4)}}};

@@ -50,5 +50,17 @@ TEST(SurvivingState, ShardedOptimizersAreHeldOnce) {
   EXPECT_FALSE(holds_whole_state(sharded, {{"c", 3}}));
 }
 
+TEST(SurvivingState, AnotherGroupOfPipelinesHasACopyOfShardedStates) {
+  Plan grouped;
+  for (const char* node : {"a", "b"})
+    for (const int gpu : {0, 1}) grouped.pipelines.push_back({1, {placed_stage(0, 6, node, {gpu})}});
+  grouped.zero = Zero::parameters;
+  EXPECT_FALSE(holds_whole_state(grouped, {{"a", 0}}));
+  grouped.zero_group = 2;
+  EXPECT_TRUE(holds_whole_state(grouped, {{"a", 0}, {"a", 1}}));
+  EXPECT_TRUE(holds_whole_state(grouped, {{"a", 0}, {"b", 1}})) << "each half is held once";
+  EXPECT_FALSE(holds_whole_state(grouped, {{"a", 0}, {"b", 0}})) << "the same half";
+}
+
 }  // namespace
 }  // namespace sailor

@@ -72,6 +72,24 @@ TEST_F(FrameworkConfigs, TorchTitanHasThePlan) {
       << out.text;
 }
 
+// Hybrid ZeRO.
+TEST_F(FrameworkConfigs, GroupsThatShareStatesAreADimensionOfTheirOwn) {
+  Plan of = whole();
+  of.zero_group = 2;
+  const FrameworkConfig torchtitan = torchtitan_config(in_.job, of);
+  ASSERT_EQ(torchtitan.why_not, "");
+  EXPECT_EQ(value_of(torchtitan.text, "data_parallel_replicate_degree"), "2");
+  EXPECT_EQ(value_of(torchtitan.text, "data_parallel_shard_degree"), "2");
+  const FrameworkConfig mesh = mesh_config(in_.job, of);
+  ASSERT_EQ(mesh.why_not, "");
+  const auto config = nlohmann::json::parse(mesh.text);
+  EXPECT_EQ(config["mesh_shape"], (nlohmann::json{2, 2, 1, 1}));
+  EXPECT_EQ(config["mesh_dim_names"], (nlohmann::json{"dp_replicate", "dp_shard", "pp", "tp"}));
+  for (const FrameworkConfig& out :
+       {accelerate_config(in_.job, of), deepspeed_config(in_.job, of), nemo_config(in_.job, of)})
+    EXPECT_EQ(out.why_not, "groups of its pipelines each have a copy of what ZeRO shards");
+}
+
 TEST_F(FrameworkConfigs, TorchTitanAccumulatesWithoutStages) {
   const FrameworkConfig out = torchtitan_config(in_.job, whole());
   EXPECT_EQ(value_of(out.text, "local_batch_size"), "2");

@@ -80,6 +80,15 @@ TEST(MegatronFlags, InterleavingRecomputationAndZero) {
     EXPECT_TRUE(has(m, flag)) << flag;
 }
 
+TEST(MegatronFlags, GroupsThatShareStatesAreInstancesOfTheOptimizer) {
+  const test::Instance in = eight_blocks();
+  Plan plan = test::make_plan(in, 1, std::vector(4, std::vector<test::StageSpec>{{0, 10, "fast", 1}}));
+  plan.zero = Zero::optimizer;
+  EXPECT_FALSE(names(megatron_flags(in.job, plan), "--num-distributed-optimizer-instances"));
+  plan.zero_group = 2;
+  EXPECT_TRUE(has(megatron_flags(in.job, plan), "--num-distributed-optimizer-instances 2"));
+}
+
 TEST(MegatronFlags, Fp16HasTheLossScaleOfTheJob) {
   test::Instance in = eight_blocks();
   in.job.training.precision = Precision::fp16;

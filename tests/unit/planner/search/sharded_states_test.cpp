@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "planner/plan/plan_nodes.h"
 #include "planner/plan/validate.h"
 #include "planner/search/search.h"
 #include "tests/unit/drawn.h"
@@ -108,6 +109,71 @@ TEST(ShardedParametersSearch, GathersNothingWhereThereIsMemoryNorForAdapters) {
 
 TEST(ShardedParametersSearch, IsNeverWorseThanWithoutAndKeepsItsBound) {
   expect_never_worse(900, PlanFeature::zero3, Zero::parameters);
+}
+
+PlanOptions with_groups() {
+  PlanOptions options = with_sharded_parameters();
+  options.allow.insert(PlanFeature::hybrid_zero);
+  return options;
+}
+
+// Where the network is slow, what is gathered in every microbatch stays on the node.
+TEST(HybridZeroSearch, SharesParametersOnTheNode) {
+  Instance in = eight_gpus(120'000'000, 16);
+  in.add_node("m", "a", 8);
+  in.profiles.network = {};
+  const LinkEnd any{"", "", 0};
+  in.profiles.network.add({any, any, NetworkProfile::Scope::intra_node, LinkCurve::from_rates(0, 1e12, 0)});
+  in.profiles.network.add({any, any, NetworkProfile::Scope::inter_node, LinkCurve::from_rates(0, 2e9, 2e9)});
+  const SearchResult without = search(in.context(), with_sharded_parameters());
+  const SearchResult with = search(in.context(), with_groups());
+  ASSERT_EQ(without.status, SearchStatus::found);
+  ASSERT_EQ(with.status, SearchStatus::found);
+  const Candidate& best = with.candidates[0];
+  EXPECT_EQ(best.plan.zero_group, 8) << summary(best.plan);
+  EXPECT_LT(best.prediction.iteration_s, without.candidates[0].prediction.iteration_s);
+  EXPECT_TRUE(check_plan(best.plan, in.job).empty());
+  EXPECT_EQ(best.prediction.iteration_s, simulate(in.context(), best.plan).iteration_s);
+  ASSERT_TRUE(with.bound_iteration_s);
+  EXPECT_LE(*with.bound_iteration_s, best.prediction.iteration_s);
+}
+
+// Four layers, of which a GPU has no room for one with all states; with ZeRO-1 and four pipelines of four
+// stages it has for half of them.
+TEST(HybridZeroSearch, StatesOfElasticJobsHaveCopiesOnOtherNodes) {
+  Instance in = test::empty_instance(2, 4);
+  in.add_type("a", 0.01, 24'000'000, 1, {1}, {1});
+  for (const char* node : {"m", "n"}) in.add_node(node, "a", 8);
+  in.set_network(0, 1e12);
+  in.job.elastic.enabled = true;
+  const SearchResult shared = search(in.context(), with_sharded_parameters());
+  const SearchResult result = search(in.context(), with_groups());
+  ASSERT_EQ(shared.status, SearchStatus::found);
+  EXPECT_FALSE(only_holders(shared.candidates[0].plan).empty());
+  ASSERT_EQ(result.status, SearchStatus::found);
+  const Candidate& best = result.candidates[0];
+  EXPECT_GT(best.plan.zero_group, 0) << summary(best.plan);
+  EXPECT_TRUE(only_holders(best.plan).empty());
+  EXPECT_TRUE(check_plan(best.plan, in.job).empty());
+  EXPECT_EQ(best.prediction.iteration_s, simulate(in.context(), best.plan).iteration_s);
+}
+
+// On nodes of four, with a slow network between them, and little memory.
+TEST(HybridZeroSearch, IsNeverWorseThanWithoutAndKeepsItsBound) {
+  test::expect_never_worse(
+      1100, test::drawn(6u), PlanFeature::hybrid_zero, [](const Plan& plan) { return plan.zero_group > 0; },
+      [](Instance& in) {
+        for (SnapshotNode& node : in.snapshot.nodes) {
+          node.gpus = 4;
+          node.free_gpus = {0, 1, 2, 3};
+        }
+        in.profiles.network = {};
+        const LinkEnd any{"", "", 0};
+        in.profiles.network.add(
+            {any, any, NetworkProfile::Scope::intra_node, LinkCurve::from_rates(0, 1e12, 0)});
+        in.profiles.network.add(
+            {any, any, NetworkProfile::Scope::inter_node, LinkCurve::from_rates(0, 1e8, 1e8)});
+      });
 }
 
 }  // namespace

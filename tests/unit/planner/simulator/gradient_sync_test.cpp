@@ -220,7 +220,7 @@ TEST(GradientSync, TransferCostsAreOfTheBytesThatCrossZones) {
 // USD of the first stage's sums, 8 MB of gradients, over pipelines in these zones at 1 USD per GB between
 // them.
 double usd_of_sums(const FrameworkStyle& style, const std::vector<std::string>& zones,
-                   const std::vector<std::string>& nodes, Zero zero = Zero::none) {
+                   const std::vector<std::string>& nodes, Zero zero = Zero::none, int zero_group = 0) {
   Instance in = sync_instance();
   in.job.training.global_batch = static_cast<int64_t>(zones.size());
   in.job.training.precision = Precision::bf16;
@@ -229,6 +229,7 @@ double usd_of_sums(const FrameworkStyle& style, const std::vector<std::string>& 
   for (const std::string& node : nodes) of_stages.push_back({node, node});
   Plan plan = sync_plan(in, of_stages, 1);
   plan.zero = zero;
+  plan.zero_group = zero_group;
   for (size_t j = 0; j < zones.size(); ++j) plan.pipelines[j].stages[0].zone = zones[j];
   const PlanningContext context{in.job, in.snapshot, in.catalog, in.profiles, style};
   Asked a(context, plan);
@@ -331,6 +332,66 @@ TEST(GradientSync, TheLowestBucketIsSummedAfterTheBackward) {
   style.sync_bucket_bytes = int64_t{1} << 40;
   const native::SyncTimes one_bucket = times(in, style, plan);
   EXPECT_EQ(one_bucket.last_s, one_bucket.reduce_s);
+}
+
+// Two nodes of four: the rings of groups stay on the nodes, and every rank has one of two over its copy.
+TEST(GradientSync, HybridZeroSumsOnTheNodeAndThenOverCopies) {
+  const double near_bytes_per_s = 10e9, card_bytes_per_s = 1e9, bytes = 4e6;
+  Instance in = test::empty_instance(1, 16);
+  in.add_type("A", 0.02, int64_t{1} << 50, 1);
+  in.profiles.network = {};
+  const LinkEnd any{"", "", 0};
+  in.profiles.network.add(
+      {any, any, NetworkProfile::Scope::intra_node, LinkCurve::from_rates(0, near_bytes_per_s, 0)});
+  in.profiles.network.add({any, any, NetworkProfile::Scope::inter_node,
+                           LinkCurve::from_rates(0, card_bytes_per_s, card_bytes_per_s)});
+  for (LayerSizes& layer : in.profiles.sizes.by_shape.at({1})) {
+    layer.parameters = static_cast<int64_t>(bytes / 4 / 3);
+    layer.tied_parameters = 0;
+  }
+  Plan plan = test::make_plan(in, 1, std::vector<std::vector<test::StageSpec>>(8, {{0, 3, "A", 1}}));
+  for (size_t j = 0; j < 8; ++j) plan.pipelines[j].stages[0].node = j < 4 ? "n0" : "n1";
+  FrameworkStyle style = own_framework(Ranks::gpus);
+  style.sync_bucket_bytes = int64_t{1} << 40;
+  const double near_s = bytes / near_bytes_per_s * 3 / 4;   // a pass within the node
+  const double far_s = 4 * (bytes / 4) / card_bytes_per_s;  // four rings share the card, 2 (2 - 1) / 2 each
+  plan.zero_group = 4;
+  plan.zero = Zero::optimizer;
+  EXPECT_NEAR(times(in, style, plan).reduce_s, near_s + far_s, 0.02 * far_s);
+  EXPECT_EQ(times(in, style, plan).copies_s, 0);
+  for (const Zero zero : {Zero::gradients, Zero::parameters}) {
+    plan.zero = zero;
+    const native::SyncTimes grouped = times(in, style, plan);
+    EXPECT_NEAR(grouped.reduce_s, near_s, 0.05 * near_s) << "in every microbatch";
+    EXPECT_NEAR(grouped.copies_s, far_s, 0.02 * far_s) << "once";
+    EXPECT_LT(grouped.gather_s, near_s);
+    plan.zero_group = 0;
+    const native::SyncTimes whole = times(in, style, plan);
+    EXPECT_GT(whole.reduce_s, bytes / card_bytes_per_s * 7 / 8 * 0.99);
+    EXPECT_EQ(whole.copies_s, 0);
+    plan.zero_group = 4;
+  }
+  // Groups over both nodes: their rings share the cards.
+  plan.pipelines = {plan.pipelines[0], plan.pipelines[4], plan.pipelines[1], plan.pipelines[5],
+                    plan.pipelines[2], plan.pipelines[6], plan.pipelines[3], plan.pipelines[7]};
+  plan.zero_group = 2;
+  const native::SyncTimes crossing = times(in, style, plan);
+  EXPECT_NEAR(crossing.reduce_s, 4 * (bytes / 2) / card_bytes_per_s, 0.02);
+  EXPECT_NEAR(crossing.copies_s, bytes / 2 / near_bytes_per_s * 2 * 3 / 4, 1e-4);
+}
+
+TEST(GradientSync, OfHybridZeroOnlyTheCopiesCrossZones) {
+  FrameworkStyle style = one_bucket();
+  style.sync_bytes = 4;
+  const double gb = 2e6 * 4 / 1e9;
+  for (const auto sums : {FrameworkStyle::Sums::rings, FrameworkStyle::Sums::mesh}) {
+    style.sums = sums;
+    // Each of two ranks exchanges its half with its copy: half of it there, and as much of the sum.
+    EXPECT_NEAR(usd_of_sums(style, {"z1", "z1", "z2", "z2"}, {"a", "b", "c", "d"}, Zero::optimizer, 2),
+                2 * gb, 1e-15);
+    EXPECT_LT(usd_of_sums(style, {"z1", "z1", "z2", "z2"}, {"a", "b", "c", "d"}, Zero::gradients, 2),
+              usd_of_sums(style, {"z1", "z1", "z2", "z2"}, {"a", "b", "c", "d"}, Zero::gradients));
+  }
 }
 
 }  // namespace

@@ -210,5 +210,37 @@ TEST(MeshSums, TheFirstShareOfALowTpDegreeWaitsForTheCardOfAHighOne) {
               4 * message_s + first_bucket * (first_turn_s - message_s) + 4 * 2 * 1e-3, 1e-12);
 }
 
+// Groups of two, each on a node of its own.
+TEST(MeshSums, HybridZeroSendsItsPartsWithinGroupsAndItsOwnPartToCopies) {
+  const test::Instance in = linked_instance({1});
+  Plan plan = test::make_plan(
+      in, 1, {{{0, 6, "fast", 1}}, {{0, 6, "fast", 1}}, {{0, 6, "fast", 1}}, {{0, 6, "fast", 1}}});
+  for (size_t j = 0; j < 4; ++j) plan.pipelines[j].stages[0].node = j < 2 ? "f" : "g";
+  plan.zero_group = 2;
+  const double bytes = 24e6;
+  for (const Zero zero : {Zero::optimizer, Zero::gradients}) {
+    plan.zero = zero;
+    const auto [classes, sums] = find_sums(in, plan);
+    EXPECT_EQ(classes.pipelines.size(), 2u) << "one for each group";
+    double port_s = 0, card_s = 0;
+    for (const MeshSums::Bucket& bucket : sums.buckets) {
+      port_s += sums.of(bucket)[0].port_s;
+      card_s += sums.of(bucket)[0].card_s;
+    }
+    // Half of it to the other one of the group; of the own half, half to the copy, and as much of the sum.
+    const double parts_s = bytes / 2 / 1e9, copies_s = bytes / 2 / 1e9, cards_s = bytes / 2 / 2e9;
+    if (zero == Zero::optimizer) {
+      EXPECT_NEAR(port_s, parts_s + copies_s, 1e-9);
+      EXPECT_NEAR(card_s, cards_s, 1e-9);
+      EXPECT_TRUE(sums.copies_s.empty());
+      continue;
+    }
+    EXPECT_NEAR(port_s, parts_s, 1e-9) << "in every microbatch";
+    EXPECT_EQ(card_s, 0);
+    ASSERT_EQ(sums.copies_s.size(), 2u);
+    EXPECT_NEAR(sums.copies_s[0], copies_s + 6 * 2 * 1e-3, 1e-9) << "after the rounds, layer by layer";
+  }
+}
+
 }  // namespace
 }  // namespace sailor::native

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "planner/simulator/iteration_model.h"
+#include "planner/simulator/style_schedule.h"
 #include "planner/spec/error.h"
 #include "tests/unit/planner/instance.h"
 

@@ -120,6 +120,25 @@ TEST(ReplicaCheck, OptimizerStatesArePartOfIt) {
   }
 }
 
+// Hybrid ZeRO: three groups of two pipelines have the same slices.
+TEST(ReplicaCheck, GroupsOfPipelinesCompareWhatTheyShare) {
+  for (const Zero zero : {Zero::optimizer, Zero::gradients, Zero::parameters}) {
+    for (const bool heals : {false, true}) {
+      const JobSpec job = checked_job(heals ? OnDivergence::heal : OnDivergence::report);
+      Plan plan = make_plan(job, /*microbatch=*/1, {{1}, {1}, {1}, {1}, {1}, {1}}, {2, 2, 2, 2, 2, 2});
+      plan.zero = zero;
+      plan.zero_group = 2;
+      const auto lines = train(job, plan, 4, [](int step, int rank, RankTrainer& trainer) {
+        if (step == 2 && rank == 3) trainer.optimizer().state(0).front().tensor.zero_();
+      });
+      EXPECT_THAT(lines[1], IsEmpty());
+      ASSERT_THAT(lines[2], Not(IsEmpty()));
+      EXPECT_THAT(lines[2][0], AllOf(HasSubstr("rank 3 (pipeline 3"), HasSubstr("than 2 other ranks")));
+      EXPECT_EQ(lines[3].empty(), heals) << lines[3].front();
+    }
+  }
+}
+
 TEST(ReplicaCheck, TwoReplicasAreBothNamedAndCannotBeRepaired) {
   const auto run = [](OnDivergence action) {
     const JobSpec job = checked_job(action);

@@ -201,5 +201,69 @@ TEST(ShardedGradients, TheirNoiseIsThatOfMicrobatches) {
   EXPECT_FALSE(noise_of(plan_of_degree(job, Zero::gradients, {{1}}, {4}))) << "of a single pipeline";
 }
 
+// Hybrid ZeRO: groups of two pipelines, with unlike TP degrees and shares, cut differently in each group.
+TEST(ShardedGradients, GroupsOfPipelinesThatHaveCopiesLeaveTheSameValues) {
+  for (const bool tied : {false, true}) {
+    JobSpec job = small_job("gpt2", /*layers=*/4, /*global_batch=*/8);
+    job.model.heads = 12;
+    job.model.hidden = 24;
+    job.model.feed_forward = 48;
+    job.model.tied_embeddings = tied;
+    job.training.precision = Precision::fp64;
+    job.training.clip_grad_norm = 0.5;
+    for (const Zero zero : {Zero::optimizer, Zero::gradients, Zero::parameters}) {
+      Plan plan = plan_of_degree(job, zero, {{2, 1}, {1, 1}, {1, 2}, {1, 1}}, {3, 1, 2, 2});
+      for (const std::size_t p : {2, 3})
+        plan.pipelines[p].stages[0].end_layer = plan.pipelines[p].stages[1].first_layer = 1;
+      plan.zero_group = 2;
+      const auto with_groups = trained_with(job, plan);
+      EXPECT_EQ(trained_with(job, plan, "socket"), with_groups) << "the same bits on every plane";
+      Plan whole = plan_of_degree(job, Zero::none, {{2, 1}, {1, 1}, {1, 2}, {1, 1}}, {3, 1, 2, 2});
+      for (const std::size_t p : {2, 3})
+        whole.pipelines[p].stages[0].end_layer = whole.pipelines[p].stages[1].first_layer = 1;
+      const auto expected = trained_with(job, whole);
+      for (std::size_t rank = 0; rank < expected.size(); ++rank) {
+        // With ZeRO-3 values are gathered when a layer needs them: losses and norms are compared.
+        const std::size_t compared = zero == Zero::parameters ? 6 : expected[rank].size();
+        for (std::size_t i = 0; i < compared; ++i)
+          ASSERT_NEAR(with_groups[rank][i], expected[rank][i], 1e-12)
+              << summary(plan) << ", rank " << rank << ", " << i;
+      }
+    }
+  }
+}
+
+// Half of what all ranks together have, instead of a quarter.
+TEST(ShardedGradients, EachGroupOfPipelinesHasACopyOfTheStates) {
+  const JobSpec job = small_job("gpt2", /*layers=*/2, /*global_batch=*/4);
+  const TokenData data = repeating_data(job);
+  for (const int group : {0, 2}) {
+    Plan plan = plan_of_degree(job, Zero::gradients, {{1}, {1}, {1}, {1}}, {1, 1, 1, 1});
+    plan.zero_group = group;
+    std::vector<std::map<std::string, std::pair<int64_t, int64_t>>> slices(4);  // first element, count
+    int64_t elements = 0;
+    TestJob ranks("thread", 4);
+    ranks.run([&](CommFactory& factory) {
+      RankTrainer trainer(job, plan, factory.rank(), factory, data);
+      for (const OptimizerSlice& slice : trainer.optimizer().slices())
+        slices[static_cast<std::size_t>(factory.rank())][slice.name] = {slice.first, slice.count};
+      if (factory.rank() == 0)
+        for (const Parameter* parameter : trainer.parameters()) elements += parameter->value.numel();
+    });
+    const auto held = [&](std::size_t rank) {
+      int64_t count = 0;
+      for (const auto& [name, range] : slices[rank]) count += range.second;
+      return count;
+    };
+    if (group == 0) {
+      EXPECT_EQ(held(0) + held(1) + held(2) + held(3), elements);
+      continue;
+    }
+    EXPECT_EQ(held(0) + held(1), elements);
+    EXPECT_EQ(slices[0], slices[2]);
+    EXPECT_EQ(slices[1], slices[3]);
+  }
+}
+
 }  // namespace
 }  // namespace sailor
