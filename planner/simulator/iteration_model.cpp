@@ -335,11 +335,9 @@ void IterationModel::add_rounds(const CompactPlan& plan, IterationDetails& detai
         whole.push_back(std::move(stage));
         continue;
       }
-      // Alone, with its part in the rounds of the others.
-      for (LayerRound& layer : stage.times.layers)
-        layer = {layer.gather_s * all / own, layer.reduce_s * all / own};
-      stage.times.processor_s *= static_cast<double>(all) / own;
-      add(c, i, round_delays({std::move(stage)}, style).front());
+      stage.microbatches = all;  // it takes part in the rounds of the others
+      const double others = static_cast<double>(rounds[c].size()) - 1;
+      add(c, i, delays_alone(std::move(stage), (all + others) / (own + others), style));
     }
   }
   for (const auto& [group, members] : together) {

@@ -281,4 +281,22 @@ std::vector<RoundDelays> round_delays(const std::vector<RoundStage>& stages, con
   return out;
 }
 
+RoundDelays delays_alone(RoundStage stage, double rounds, const FrameworkStyle& style) {
+  const RoundDelays own = round_delays({stage}, style).front();
+  if (rounds <= 1) return own;
+  LayerWork computed;
+  for (const LayerWork& layer : stage.layers) {
+    computed.forward_s += layer.forward_s;
+    computed.backward_s += layer.backward_s;
+  }
+  for (LayerRound& layer : stage.times.layers) layer = {layer.gather_s * rounds, layer.reduce_s * rounds};
+  stage.times.processor_s *= rounds;
+  const RoundDelays all = round_delays({std::move(stage)}, style).front();
+  const auto least = [&](double all_s, double own_s, double computed_s) {
+    return std::min(all_s, rounds * (computed_s + own_s) - computed_s);
+  };
+  return {least(all.forward_s, own.forward_s, computed.forward_s),
+          least(all.backward_s, own.backward_s, computed.backward_s)};
+}
+
 }  // namespace sailor::native

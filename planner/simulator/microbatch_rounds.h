@@ -79,4 +79,8 @@ struct RoundDelays {
 // ends with its backward.
 std::vector<RoundDelays> round_delays(const std::vector<RoundStage>& stages, const FrameworkStyle& style);
 
+// Of a stage of a longer pipeline, alone, with `rounds` of all replicas for each of its microbatches: those
+// in the pipeline's fill and drain pass while it waits. No longer than if it computed in each of them.
+RoundDelays delays_alone(RoundStage stage, double rounds, const FrameworkStyle& style);
+
 }  // namespace sailor::native

@@ -596,5 +596,24 @@ TEST(NativeModel, TheScheduleIsTheStyles) {
   }
 }
 
+// It takes part in the rounds of the others while it has no microbatch of its own.
+TEST(NativeModel, APipelineWithFewMicrobatchesTakesNoLongerThanWithMany) {
+  test::Instance in = test::empty_instance(4, 8);
+  in.add_type("a", 0.001, int64_t{1} << 40, 1);
+  in.set_network(0, 1e8);  // sums and gathers take longer than the computation
+  for (const Zero zero : {Zero::gradients, Zero::parameters}) {
+    Plan plan = test::make_plan(in, 1, {{{0, 3, "a", 1}, {3, 6, "a", 1}}, {{0, 3, "a", 1}, {3, 6, "a", 1}}});
+    plan.zero = zero;
+    double last_s = 0;
+    for (const int few : {1, 2, 3, 4}) {
+      plan.pipelines[0].microbatches = 4;
+      plan.pipelines[1].microbatches = few;
+      const double iteration_s = simulate(in.context(), plan, CostModel::native).iteration_s;
+      EXPECT_GE(iteration_s, last_s) << to_string(zero) << ", " << few;
+      last_s = iteration_s;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace sailor
