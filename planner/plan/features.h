@@ -9,7 +9,8 @@
 //     zero2           and its gradients, which are summed after every microbatch; with zero1
 //     zero3           and its parameters, which are gathered in every microbatch; with both
 //     hybrid-zero     groups of pipelines each share a copy of what ZeRO shards, instead of all one; with
-//     zero1 interleave      a group of GPUs holds several chunks of the model (interleaved 1F1B)
+//                     zero1
+//     interleave      a group of GPUs holds several chunks of the model (interleaved 1F1B)
 //     split-backward  a stage computes the gradients of weights after those that others wait for
 //                     (spec/split_backward.h)
 //     sequence-parallel  stages with tensor parallelism split the tokens outside of it (sequence parallelism)

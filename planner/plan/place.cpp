@@ -180,6 +180,14 @@ const StageRef* try_place(Plan& plan, const std::vector<StageRef>& order, std::v
 
 }  // namespace
 
+void unplace(Plan& plan) {
+  for (PlanPipeline& pipeline : plan.pipelines)
+    for (PlanStage& stage : pipeline.stages) {
+      stage.node.clear();
+      stage.gpus.clear();
+    }
+}
+
 void place(Plan& plan, const Snapshot& snapshot) {
   std::vector<StageRef> order;
   const auto groups = [&](size_t p) { return static_cast<size_t>(num_groups(plan, plan.pipelines[p])); };

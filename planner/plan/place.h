@@ -12,6 +12,9 @@
 
 namespace sailor {
 
+// Takes all stages from their nodes.
+void unplace(Plan& plan);
+
 // Throws std::runtime_error naming the stage that does not fit, or the pipeline with too few stages for
 // plan.interleave (the search never returns such plans).
 void place(Plan& plan, const Snapshot& snapshot);

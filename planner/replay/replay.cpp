@@ -43,11 +43,7 @@ class Courses {
 
   // The same course on these nodes; nothing when they do not hold it.
   static std::optional<Course> placed(Course course, const TraceCluster& cluster) {
-    for (PlanPipeline& pipeline : course.plan.pipelines)
-      for (PlanStage& stage : pipeline.stages) {
-        stage.node.clear();
-        stage.gpus.clear();
-      }
+    unplace(course.plan);
     try {
       place(course.plan, cluster.snapshot());
     } catch (const std::runtime_error&) {

@@ -26,12 +26,9 @@ bool uses_any(const Plan& plan, const LostGpus& gpus) {
 
 bool holds_whole_state(const Plan& plan, const LostGpus& lost) {
   if (!uses_any(plan, lost)) return true;
-  int parts = 1, layers = 0;
+  int parts = 1;
   for (const PlanPipeline& pipeline : plan.pipelines)
-    for (const PlanStage& stage : pipeline.stages) {
-      parts = std::lcm(parts, stage.shape.parts());
-      layers = std::max(layers, stage.end_layer);
-    }
+    for (const PlanStage& stage : pipeline.stages) parts = std::lcm(parts, stage.shape.parts());
   // By layer, element range [k, k + 1) / parts of each of its tensors, and share of it.
   std::map<std::array<int, 3>, bool> held;
   for_each_share(plan, [&](const PlanStage& stage, int layer, int copy, int share) {

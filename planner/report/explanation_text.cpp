@@ -77,7 +77,7 @@ std::string in_words(const PlanningContext& context, const Candidate& chosen) {
     out += fmt::format(
         ", {} sharded (ZeRO-{}{})", plan.zero == Zero::optimizer ? "optimizer states" : to_string(plan.zero),
         static_cast<int>(plan.zero),
-        plan.zero_group > 0 ? fmt::format(", each {} pipelines have a copy", plan.zero_group) : "");
+        plan.zero_group > 0 ? fmt::format(", every {} pipelines have a copy", plan.zero_group) : "");
   if (plan.sequence_parallel) out += ", tokens split over TP groups (sequence parallelism)";
   if (const std::string stages = recomputing_stages(plan); stages == "all")
     out += ", activations recomputed";

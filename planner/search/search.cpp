@@ -36,11 +36,7 @@ SearchResult search_once(const PlanningContext& context, const PlanOptions& opti
 
 // The same plan with pipelines that are each together on nodes, if there is room.
 std::optional<Plan> by_pipelines(const PlanningContext& context, Plan plan) {
-  for (PlanPipeline& pipeline : plan.pipelines)
-    for (PlanStage& stage : pipeline.stages) {
-      stage.node.clear();
-      stage.gpus.clear();
-    }
+  unplace(plan);
   try {
     place(plan, context.snapshot);
   } catch (const std::runtime_error&) {

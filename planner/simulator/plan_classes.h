@@ -1,7 +1,6 @@
 // Groups equal parts of a plan: pipelines with the same stages, share and message times, which share states;
-// the GPU groups
-// ("ranks" here) of such pipelines; nodes with the same ranks. The native cost model computes each class
-// once, so the cost of a prediction depends on the number of classes, not of GPUs. Value type.
+// the GPU groups ("ranks" here) of such pipelines; nodes with the same ranks. The native cost model computes
+// each class once, so the cost of a prediction depends on the number of classes, not of GPUs. Value type.
 #pragma once
 
 #include <cstdint>

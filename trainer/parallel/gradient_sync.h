@@ -128,9 +128,6 @@ class GradientSync {
   void start_bucket(std::size_t bucket, int microbatch);
   void reduce(std::size_t bucket, PieceFunction function);
   void start_empty_round();
-  void make_groups(const std::vector<GradientGroup>& all_groups, int rank, int parts, CommFactory& factory);
-  // Sums own blocks over those that have copies of them.
-  void sum_over_copies(const Part& part, char* own, std::size_t elements);
   // ZeRO-2: the rounds in which this rank's pipeline adds nothing, until the next one in which it does.
   void start_empty_rounds();
   // Waits for the reduction under way, if there is one, and adds its result to the sums.
@@ -140,12 +137,15 @@ class GradientSync {
   void add_unreduced_squares(const GradientBucket& bucket, int microbatch);
   void sum_replicated(const GradientBucket& bucket);
   bool gathers() const;  // any values
+  void make_groups(const std::vector<GradientGroup>& all_groups, int rank, int parts, CommFactory& factory);
   void make_parts();
   void move_values();
   void make_staging();
   void sum_piece(const Part& part, int64_t first, int64_t count);
   void sum_others(const Part& part, int64_t first, int64_t count);
   void sum_sums(const Part& part, int64_t first, int64_t count);
+  // Sums own blocks over those that have copies of them.
+  void sum_over_copies(const Part& part, char* own, std::size_t elements);
   void share_piece(const Part& part, int64_t first, int64_t count);
   FlatMemory gradient_memory() const { return {buffer_.flat(), buffer_.offsets()}; }
   FlatMemory value_memory() const { return {values_, value_places_.offsets}; }

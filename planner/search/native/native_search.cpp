@@ -129,9 +129,9 @@ class NativeSearch {
         deadline_(options.time_limit_s, options.stop),
         resources_(usable_resources(context, options, result_.rejected, savings.context)),
         space_(context, resources_, savings.split, false, savings.offload),
-        scorer_(space_, goal_of(context.job), steps(), deadline_) {
+        scorer_(space_, goal_of(context.job), steps(), deadline_),
+        groups_states_(savings.groups) {
     if (offered_.contains(PlanFeature::recompute)) scorer_.recompute_as_needed();
-    groups_states_ = savings.groups;
     if (groups_states_) scorer_.group_states();
   }
 
@@ -438,7 +438,7 @@ class NativeSearch {
   const Resources resources_;
   const Space space_;
   Scorer scorer_;
-  bool groups_states_ = false;
+  const bool groups_states_;
   std::optional<Scorer> previous_;  // of the search from previous plans
   std::optional<Space> split_space_;
   std::optional<Scorer> split_;   // of that with split backwards

@@ -85,11 +85,7 @@ std::vector<Plan> with_room(const Plan& previous, const JobSpec& job, const Snap
     return {};
   Plan plan = previous;
   plan.prediction.reset();
-  for (PlanPipeline& pipeline : plan.pipelines)
-    for (PlanStage& stage : pipeline.stages) {
-      stage.node.clear();
-      stage.gpus.clear();
-    }
+  unplace(plan);
   // Pipelines whose GPU types and zones still have nodes come first, so that a lost zone costs only its own.
   std::map<std::pair<std::string, std::string>, bool> there;
   for (const SnapshotNode& node : usable.nodes)

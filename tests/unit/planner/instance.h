@@ -66,6 +66,12 @@ struct Instance {
                           LinkCurve::from_points({{1000, latency_s + 1000 / bytes_per_s},
                                                   {1e9, latency_s + 1e9 / bytes_per_s}})});
   }
+  void set_network(const LinkCurve& inside_nodes, const LinkCurve& between_nodes) {
+    const LinkEnd any{"", "", 0};
+    profiles.network = {};
+    profiles.network.add({any, any, NetworkProfile::Scope::intra_node, inside_nodes});
+    profiles.network.add({any, any, NetworkProfile::Scope::inter_node, between_nodes});
+  }
 };
 
 inline Instance empty_instance(int blocks, int64_t global_batch) {

@@ -39,6 +39,18 @@ inline JobSpec scheduled_job(const std::string& family, int64_t steps) {
   return job;
 }
 
+// In fp64, for any TP degrees from 1 to 4.
+inline JobSpec job_in_fp64(bool tied) {
+  JobSpec job = small_job("gpt2", /*layers=*/4, /*global_batch=*/8);
+  job.model.heads = 12;
+  job.model.hidden = 24;
+  job.model.feed_forward = 48;
+  job.model.tied_embeddings = tied;
+  job.training.precision = Precision::fp64;
+  job.training.clip_grad_norm = 0.5;
+  return job;
+}
+
 // Pipelines as TP degrees per stage; layers are divided as evenly as possible.
 inline Plan make_plan(const JobSpec& job, int microbatch, const std::vector<std::vector<int>>& pipelines,
                       const std::vector<int>& microbatches) {

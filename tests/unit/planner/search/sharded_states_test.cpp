@@ -121,10 +121,7 @@ PlanOptions with_groups() {
 TEST(HybridZeroSearch, SharesParametersOnTheNode) {
   Instance in = eight_gpus(120'000'000, 16);
   in.add_node("m", "a", 8);
-  in.profiles.network = {};
-  const LinkEnd any{"", "", 0};
-  in.profiles.network.add({any, any, NetworkProfile::Scope::intra_node, LinkCurve::from_rates(0, 1e12, 0)});
-  in.profiles.network.add({any, any, NetworkProfile::Scope::inter_node, LinkCurve::from_rates(0, 2e9, 2e9)});
+  in.set_network(LinkCurve::from_rates(0, 1e12, 0), LinkCurve::from_rates(0, 2e9, 2e9));
   const SearchResult without = search(in.context(), with_sharded_parameters());
   const SearchResult with = search(in.context(), with_groups());
   ASSERT_EQ(without.status, SearchStatus::found);
@@ -167,12 +164,7 @@ TEST(HybridZeroSearch, IsNeverWorseThanWithoutAndKeepsItsBound) {
           node.gpus = 4;
           node.free_gpus = {0, 1, 2, 3};
         }
-        in.profiles.network = {};
-        const LinkEnd any{"", "", 0};
-        in.profiles.network.add(
-            {any, any, NetworkProfile::Scope::intra_node, LinkCurve::from_rates(0, 1e12, 0)});
-        in.profiles.network.add(
-            {any, any, NetworkProfile::Scope::inter_node, LinkCurve::from_rates(0, 1e8, 1e8)});
+        in.set_network(LinkCurve::from_rates(0, 1e12, 0), LinkCurve::from_rates(0, 1e8, 1e8));
       });
 }
 

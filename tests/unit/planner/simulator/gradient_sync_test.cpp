@@ -17,12 +17,7 @@ constexpr double kLatency_s = 1e-5, kInside = 100e9, kNetwork = 10e9, kNode = 20
 Instance sync_instance() {
   Instance in = test::empty_instance(2, 8);
   in.add_type("A", 0.02, int64_t{1} << 40, 1);
-  in.profiles.network = {};
-  const LinkEnd any{"", "", 0};
-  in.profiles.network.add(
-      {any, any, NetworkProfile::Scope::intra_node, LinkCurve::from_rates(0, kInside, 0)});
-  in.profiles.network.add(
-      {any, any, NetworkProfile::Scope::inter_node, LinkCurve::from_rates(kLatency_s, kNetwork, kNode)});
+  in.set_network(LinkCurve::from_rates(0, kInside, 0), LinkCurve::from_rates(kLatency_s, kNetwork, kNode));
   return in;
 }
 
@@ -284,12 +279,8 @@ TEST(GradientSync, SumsOnGpusTakeWhatNcclsBusBandwidthSays) {
     for (double bytes = 1 << 20; bytes <= 8.0 * (1 << 30); bytes *= 4) {
       Instance in = test::empty_instance(1, 2 * nodes * per_node);
       in.add_type("A", 0.02, int64_t{1} << 50, 1);
-      in.profiles.network = {};
-      const LinkEnd any{"", "", 0};
-      in.profiles.network.add(
-          {any, any, NetworkProfile::Scope::intra_node, LinkCurve::from_rates(0, link_bytes_per_s, 0)});
-      in.profiles.network.add({any, any, NetworkProfile::Scope::inter_node,
-                               LinkCurve::from_rates(0, card_bytes_per_s, cards * card_bytes_per_s)});
+      in.set_network(LinkCurve::from_rates(0, link_bytes_per_s, 0),
+                     LinkCurve::from_rates(0, card_bytes_per_s, cards * card_bytes_per_s));
       for (LayerSizes& layer : in.profiles.sizes.by_shape.at({1})) {
         layer.parameters = static_cast<int64_t>(bytes / 4 / 3);
         layer.tied_parameters = 0;
@@ -310,10 +301,7 @@ TEST(GradientSync, SumsOnGpusTakeWhatNcclsBusBandwidthSays) {
 // NCCL orders its rings by node, whatever the order of the pipelines.
 TEST(GradientSync, TheOrderOfPipelinesDoesNotHideLinksInsideANode) {
   Instance in = sync_instance();
-  in.profiles.network = {};
-  const LinkEnd any{"", "", 0};
-  in.profiles.network.add({any, any, NetworkProfile::Scope::intra_node, LinkCurve::from_rates(0, 1e9, 0)});
-  in.profiles.network.add({any, any, NetworkProfile::Scope::inter_node, LinkCurve::from_rates(0, 10e9, 0)});
+  in.set_network(LinkCurve::from_rates(0, 1e9, 0), LinkCurve::from_rates(0, 10e9, 0));
   const auto reduce_s = [&](const std::vector<std::vector<std::string>>& nodes) {
     return times(in, own_framework(Ranks::gpus), sync_plan(in, nodes, 1)).reduce_s;
   };
@@ -339,12 +327,8 @@ TEST(GradientSync, HybridZeroSumsOnTheNodeAndThenOverCopies) {
   const double near_bytes_per_s = 10e9, card_bytes_per_s = 1e9, bytes = 4e6;
   Instance in = test::empty_instance(1, 16);
   in.add_type("A", 0.02, int64_t{1} << 50, 1);
-  in.profiles.network = {};
-  const LinkEnd any{"", "", 0};
-  in.profiles.network.add(
-      {any, any, NetworkProfile::Scope::intra_node, LinkCurve::from_rates(0, near_bytes_per_s, 0)});
-  in.profiles.network.add({any, any, NetworkProfile::Scope::inter_node,
-                           LinkCurve::from_rates(0, card_bytes_per_s, card_bytes_per_s)});
+  in.set_network(LinkCurve::from_rates(0, near_bytes_per_s, 0),
+                 LinkCurve::from_rates(0, card_bytes_per_s, card_bytes_per_s));
   for (LayerSizes& layer : in.profiles.sizes.by_shape.at({1})) {
     layer.parameters = static_cast<int64_t>(bytes / 4 / 3);
     layer.tied_parameters = 0;

@@ -60,13 +60,7 @@ TEST(ShardedGradients, LeaveTheSameValues) {
                                      {{{1, 2, 1, 2}, {2, 1, 2, 1}}, {6, 2}, 2}};
   for (const bool tied : {false, true}) {
     for (const Shape& shape : shapes) {
-      JobSpec job = small_job("gpt2", /*layers=*/4, /*global_batch=*/8);
-      job.model.heads = 12;
-      job.model.hidden = 24;
-      job.model.feed_forward = 48;
-      job.model.tied_embeddings = tied;
-      job.training.precision = Precision::fp64;
-      job.training.clip_grad_norm = 0.5;
+      const JobSpec job = job_in_fp64(tied);
       Plan plan = plan_of_degree(job, Zero::optimizer, shape.pipelines, shape.microbatches);
       plan.interleave = shape.interleave;
       plan.sequence_parallel = tied;
@@ -204,13 +198,7 @@ TEST(ShardedGradients, TheirNoiseIsThatOfMicrobatches) {
 // Hybrid ZeRO: groups of two pipelines, with unlike TP degrees and shares, cut differently in each group.
 TEST(ShardedGradients, GroupsOfPipelinesThatHaveCopiesLeaveTheSameValues) {
   for (const bool tied : {false, true}) {
-    JobSpec job = small_job("gpt2", /*layers=*/4, /*global_batch=*/8);
-    job.model.heads = 12;
-    job.model.hidden = 24;
-    job.model.feed_forward = 48;
-    job.model.tied_embeddings = tied;
-    job.training.precision = Precision::fp64;
-    job.training.clip_grad_norm = 0.5;
+    const JobSpec job = job_in_fp64(tied);
     for (const Zero zero : {Zero::optimizer, Zero::gradients, Zero::parameters}) {
       Plan plan = plan_of_degree(job, zero, {{2, 1}, {1, 1}, {1, 2}, {1, 1}}, {3, 1, 2, 2});
       for (const std::size_t p : {2, 3})

@@ -31,17 +31,6 @@ Plan plan_of_shape(const JobSpec& job, Zero zero, const std::vector<std::vector<
   return plan;
 }
 
-JobSpec job_in_fp64(bool tied) {
-  JobSpec job = small_job("gpt2", /*layers=*/4, /*global_batch=*/8);
-  job.model.heads = 12;
-  job.model.hidden = 24;
-  job.model.feed_forward = 48;
-  job.model.tied_embeddings = tied;
-  job.training.precision = Precision::fp64;
-  job.training.clip_grad_norm = 0.5;
-  return job;
-}
-
 // The numbers of a safetensors file of fp64.
 std::vector<double> numbers_exported_to(const std::string& directory) {
   std::ifstream file(directory + "/model.safetensors", std::ios::binary);
