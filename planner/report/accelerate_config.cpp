@@ -8,8 +8,12 @@ namespace {
 
 enum class Wrapped { alone, replicas, fsdp, deepspeed };  // the model
 
+bool wraps_parameters(const JobSpec& job) {
+  return job.trainer.kind == "fsdp" || job.trainer.kind == "hsdp";
+}
+
 Wrapped wrapped(const JobSpec& job, const UniformPlan& plan) {
-  if (plan.zero == Zero::parameters && job.trainer.kind == "fsdp") return Wrapped::fsdp;
+  if (plan.zero == Zero::parameters && wraps_parameters(job)) return Wrapped::fsdp;
   if (shards_optimizer(plan.zero)) return Wrapped::deepspeed;
   return plan.ranks() > 1 ? Wrapped::replicas : Wrapped::alone;
 }
@@ -28,7 +32,8 @@ std::string accelerate_obstacle(const UniformPlan& plan, const EvenNodes& nodes,
 
 FrameworkConfig accelerate_config(const JobSpec& whole, const Plan& of) {
   const JobSpec job = job_under(of, whole);
-  if (std::string why_not = obstacle_without_copies(job, of); !why_not.empty()) return {why_not, "", {}};
+  const ConfigReach reach{.copies = wraps_parameters(job)};
+  if (std::string why_not = uniform_obstacle(job, of, reach); !why_not.empty()) return {why_not, "", {}};
   const UniformPlan plan = uniform_plan(job, of);
   const EvenNodes nodes = even_nodes(of);
   FrameworkConfig out;
@@ -45,6 +50,11 @@ FrameworkConfig accelerate_config(const JobSpec& whole, const Plan& of) {
         "  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n  fsdp_state_dict_type: SHARDED_STATE_DICT\n"
         "  fsdp_activation_checkpointing: {}\n",
         plan.recompute == Recompute::full);
+  if (as == Wrapped::fsdp && plan.copies > 1)
+    out.text += fmt::format(
+        "parallelism_config:\n  parallelism_config_dp_replicate_size: {}\n"
+        "  parallelism_config_dp_shard_size: {}\n",
+        plan.copies, plan.data / plan.copies);
   if (as == Wrapped::deepspeed) {
     out.text += fmt::format("deepspeed_config:\n  gradient_accumulation_steps: {}\n", plan.microbatches);
     if (job.training.clip_grad_norm)

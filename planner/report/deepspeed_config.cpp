@@ -34,7 +34,7 @@ void add_deepspeed_precision(Json& config, Precision precision, const LossScaleS
 FrameworkConfig deepspeed_config(const JobSpec& whole, const Plan& of) {
   const JobSpec job = job_under(of, whole);
   const TrainingSpec& training = job.training;
-  if (std::string why_not = obstacle_without_copies(job, of); !why_not.empty()) return {why_not, "", {}};
+  if (std::string why_not = uniform_obstacle(job, of, {}); !why_not.empty()) return {why_not, "", {}};
   const UniformPlan plan = uniform_plan(job, of);
   FrameworkConfig out;
   out.why_not = deepspeed_obstacle(plan);

@@ -21,7 +21,11 @@ const std::vector<ConfigFormat>& config_formats() {
       {"megatron", "Megatron-LM", "megatron-core", {}, megatron_config},
       {"torchtitan", "TorchTitan", "torchtitan", {}, torchtitan_config},
       {"deepspeed", "DeepSpeed", "deepspeed", {"deepspeed-zero3"}, deepspeed_config},
-      {"accelerate", "Accelerate", "accelerate", {"deepspeed", "deepspeed-zero3", "fsdp"}, accelerate_config},
+      {"accelerate",
+       "Accelerate",
+       "accelerate",
+       {"deepspeed", "deepspeed-zero3", "fsdp", "hsdp"},
+       accelerate_config},
       {"nemo", "NeMo", "megatron-core", {}, nemo_config},
       {"mesh", "a device mesh", "torchrun", {""}, mesh_config},
   };

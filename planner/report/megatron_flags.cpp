@@ -13,7 +13,8 @@ namespace {
 
 // Why Megatron-LM cannot express it, or nothing.
 std::string obstacle(const JobSpec& job, const Plan& plan) {
-  if (std::string why_not = uniform_obstacle(job, plan); !why_not.empty()) return why_not;
+  constexpr ConfigReach kReach{.copies = true, .context = true, .first_recomputed = true};
+  if (std::string why_not = uniform_obstacle(job, plan, kReach); !why_not.empty()) return why_not;
   if (const PrecisionKind& precision = kind_of(job.training.precision); precision.megatron_flag == nullptr)
     return fmt::format("it has no {}", precision.name);
   return "";
@@ -137,6 +138,10 @@ MegatronFlags megatron_flags(const JobSpec& whole, const Plan& plan) {
   const UniformPlan uniform = uniform_plan(job, plan);
   out.flags = {fmt::format("--tensor-model-parallel-size {}", uniform.tensor),
                fmt::format("--pipeline-model-parallel-size {}", uniform.pipeline)};
+  if (uniform.context > 1) {
+    out.flags.push_back(fmt::format("--context-parallel-size {}", uniform.context));
+    out.flags.emplace_back("--cp-comm-type a2a");
+  }
   add_cut(uniform, out.flags);
   out.flags.push_back(fmt::format("--micro-batch-size {}", plan.microbatch));
   out.flags.push_back(fmt::format("--global-batch-size {}", plan.global_batch));
@@ -146,17 +151,16 @@ MegatronFlags megatron_flags(const JobSpec& whole, const Plan& plan) {
     out.flags.push_back(fmt::format("--num-distributed-optimizer-instances {}", uniform.copies));
   if (uniform.recompute == Recompute::full) {
     out.flags.emplace_back("--recompute-granularity full");
-    out.flags.emplace_back("--recompute-method uniform");
-    out.flags.emplace_back("--recompute-num-layers 1");
+    out.flags.emplace_back(uniform.first_recomputed > 0 ? "--recompute-method block"
+                                                        : "--recompute-method uniform");
+    out.flags.push_back(fmt::format("--recompute-num-layers {}", std::max(1, uniform.first_recomputed)));
   } else if (uniform.recompute == Recompute::selective) {
     out.flags.emplace_back("--recompute-granularity selective");
   }
   add_precision(job.training, out.flags);
   if (job.training.steps > 0) out.flags.push_back(fmt::format("--train-iters {}", job.training.steps));
   if (std::string why_not = add_model(job.model, out.flags); !why_not.empty()) return {why_not, {}, {}};
-  out.notes.insert(out.notes.begin(),
-                   fmt::format("start {} ranks: tensor-parallel {} x data-parallel {} x pipeline-parallel {}",
-                               uniform.ranks(), uniform.tensor, uniform.data, uniform.pipeline));
+  out.notes.insert(out.notes.begin(), start_note(uniform));
   return out;
 }
 

@@ -15,7 +15,8 @@ namespace sailor {
 FrameworkConfig mesh_config(const JobSpec& whole, const Plan& of) {
   using Json = nlohmann::ordered_json;
   const JobSpec job = job_under(of, whole);
-  if (std::string why_not = uniform_obstacle(job, of); !why_not.empty()) return {why_not, "", {}};
+  constexpr ConfigReach kReach{true, true, true, true};
+  if (std::string why_not = uniform_obstacle(job, of, kReach); !why_not.empty()) return {why_not, "", {}};
   const UniformPlan plan = uniform_plan(job, of);
   const bool by_stages =
       !job.trainer.own() && framework_of_trainer(job).rank_order == FrameworkStyle::RankOrder::stages;
@@ -25,6 +26,7 @@ FrameworkConfig mesh_config(const JobSpec& whole, const Plan& of) {
   if (plan.copies > 1) data = {{"dp_replicate", plan.copies}, {"dp_shard", plan.data / plan.copies}};
   std::vector<std::pair<std::string, int>> dimensions = {{"pp", plan.pipeline}};
   dimensions.insert(by_stages ? dimensions.end() : dimensions.begin(), data.begin(), data.end());
+  if (plan.context > 1) dimensions.emplace_back("cp", plan.context);
   dimensions.emplace_back("tp", plan.tensor);
   config["mesh_shape"] = Json::array();
   config["mesh_dim_names"] = Json::array();
@@ -40,6 +42,8 @@ FrameworkConfig mesh_config(const JobSpec& whole, const Plan& of) {
   config["sequence_parallel"] = plan.sequence_parallel;
   config["zero_stage"] = static_cast<int>(plan.zero);
   config["recompute"] = to_string(plan.recompute);
+  if (plan.first_recomputed > 0) config["first_recomputed"] = plan.first_recomputed;
+  if (plan.recomputed_every > 0) config["recomputed_every"] = plan.recomputed_every;
   config["precision"] = to_string(plan.precision);
   std::vector<RankSlot> slots = RankLayout(of).slots();
   if (by_stages)
@@ -48,6 +52,7 @@ FrameworkConfig mesh_config(const JobSpec& whole, const Plan& of) {
   config["ranks"] = Json::array();
   for (const RankSlot& slot : slots) {
     Json rank = {{"pipeline", slot.pipeline}, {"stage", slot.stage}, {"tp_rank", slot.tp_rank}};
+    if (plan.context > 1) rank["cp_rank"] = slot.cp_rank;
     if (slot.gpu >= 0) rank.update({{"node", slot.node}, {"gpu", slot.gpu}});
     config["ranks"].push_back(rank);
   }

@@ -32,20 +32,25 @@ std::string layout_of(const UniformPlan& plan) {
 std::string strategy_text(const UniformPlan& plan) {
   std::string text = fmt::format(
       "  strategy:\n    tensor_model_parallel_size: {}\n    pipeline_model_parallel_size: {}\n"
-      "    context_parallel_size: 1\n    sequence_parallel: {}\n",
-      plan.tensor, plan.pipeline, plan.sequence_parallel);
+      "    context_parallel_size: {}\n    sequence_parallel: {}\n",
+      plan.tensor, plan.pipeline, plan.context, plan.sequence_parallel);
   text += fmt::format("    virtual_pipeline_model_parallel_size: {}\n",
                       plan.interleave > 1 ? fmt::format("{}", plan.interleave) : "null");
   if (const std::string layout = layout_of(plan); !layout.empty())
     text += fmt::format("    pipeline_model_parallel_layout: \"{}\"\n", layout);
+  if (plan.copies > 1) text += fmt::format("    num_distributed_optimizer_instances: {}\n", plan.copies);
   return text + fmt::format("    ddp:\n      use_distributed_optimizer: {}\n", shards_optimizer(plan.zero));
 }
 
-std::string recompute_text(Recompute recompute) {
-  if (recompute == Recompute::selective) return "model:\n  config:\n    recompute_granularity: selective\n";
-  if (recompute == Recompute::none) return "model:\n  config:\n    recompute_granularity: null\n";
-  return "model:\n  config:\n    recompute_granularity: full\n    recompute_method: uniform\n"
-         "    recompute_num_layers: 1\n";
+std::string model_text(const UniformPlan& plan) {
+  std::string text = "model:\n  config:\n";
+  if (plan.context > 1) text += "    cp_comm_type: a2a\n";
+  if (plan.recompute == Recompute::selective) return text + "    recompute_granularity: selective\n";
+  if (plan.recompute == Recompute::none) return text + "    recompute_granularity: null\n";
+  return text + fmt::format(
+                    "    recompute_granularity: full\n    recompute_method: {}\n"
+                    "    recompute_num_layers: {}\n",
+                    plan.first_recomputed > 0 ? "block" : "uniform", std::max(1, plan.first_recomputed));
 }
 
 }  // namespace
@@ -53,7 +58,8 @@ std::string recompute_text(Recompute recompute) {
 FrameworkConfig nemo_config(const JobSpec& whole, const Plan& of) {
   const JobSpec job = job_under(of, whole);
   const TrainingSpec& training = job.training;
-  if (std::string why_not = obstacle_without_copies(job, of); !why_not.empty()) return {why_not, "", {}};
+  constexpr ConfigReach kReach{.copies = true, .context = true, .first_recomputed = true};
+  if (std::string why_not = uniform_obstacle(job, of, kReach); !why_not.empty()) return {why_not, "", {}};
   const UniformPlan plan = uniform_plan(job, of);
   const EvenNodes nodes = even_nodes(of);
   FrameworkConfig out;
@@ -66,7 +72,7 @@ FrameworkConfig nemo_config(const JobSpec& whole, const Plan& of) {
   out.text += "  plugins:\n    precision: bf16-mixed\n";
   out.text += fmt::format("data:\n  seq_length: {}\n  micro_batch_size: {}\n  global_batch_size: {}\n",
                           job.model.sequence, plan.microbatch, plan.global_batch);
-  out.text += recompute_text(plan.recompute);
+  out.text += model_text(plan);
   const OptimizerSpec& adamw = training.optimizer;
   out.text += fmt::format(
       "optim:\n  config:\n    optimizer: adam\n    lr: {}\n    weight_decay: {}\n    adam_beta1: {}\n"
@@ -74,8 +80,7 @@ FrameworkConfig nemo_config(const JobSpec& whole, const Plan& of) {
       "    use_distributed_optimizer: {}\n",
       real_text(adamw.lr), real_text(adamw.weight_decay), real_text(adamw.beta1), real_text(adamw.beta2),
       real_text(adamw.epsilon), real_text(training.clip_grad_norm.value_or(0)), shards_optimizer(plan.zero));
-  out.notes = {fmt::format("start {} ranks: tensor-parallel {} x data-parallel {} x pipeline-parallel {}",
-                           plan.ranks(), plan.tensor, plan.data, plan.pipeline)};
+  out.notes = {start_note(plan)};
   for (const std::string& note : {node_order_note(of), unsaid_note(training, true, false)})
     if (!note.empty()) out.notes.push_back(note);
   return out;

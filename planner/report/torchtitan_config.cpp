@@ -80,7 +80,8 @@ std::string schedule_text(const TrainingSpec& training) {
 FrameworkConfig torchtitan_config(const JobSpec& whole, const Plan& of) {
   const JobSpec job = job_under(of, whole);
   const TrainingSpec& training = job.training;
-  if (std::string why_not = uniform_obstacle(job, of); !why_not.empty()) return {why_not, "", {}};
+  constexpr ConfigReach kReach{.copies = true, .recomputed_every = true};
+  if (std::string why_not = uniform_obstacle(job, of, kReach); !why_not.empty()) return {why_not, "", {}};
   const UniformPlan plan = uniform_plan(job, of);
   FrameworkConfig out;
   out.why_not = torchtitan_obstacle(plan, training);
@@ -96,8 +97,12 @@ FrameworkConfig torchtitan_config(const JobSpec& whole, const Plan& of) {
       "dtype = \"float32\"\nmixed_precision_param = \"{}\"\nmixed_precision_reduce = \"float32\"\n",
       precision);
   out.text += parallelism_text(plan, job.model.layers + 1);
-  out.text += fmt::format("\n[activation_checkpoint]\nmode = \"{}\"\n",
-                          plan.recompute == Recompute::full ? "full" : "none");
+  if (plan.recomputed_every > 0)
+    out.text += fmt::format("\n[activation_checkpoint]\nmode = \"selective\"\nselective_ac_option = \"{}\"\n",
+                            plan.recomputed_every);
+  else
+    out.text += fmt::format("\n[activation_checkpoint]\nmode = \"{}\"\n",
+                            plan.recompute == Recompute::full ? "full" : "none");
   const OptimizerSpec& adamw = training.optimizer;
   out.text += fmt::format(
       "\n[optimizer]\nname = \"AdamW\"\nlr = {}\nbeta1 = {}\nbeta2 = {}\neps = {}\nweight_decay = {}\n",
@@ -105,9 +110,7 @@ FrameworkConfig torchtitan_config(const JobSpec& whole, const Plan& of) {
       real_text(adamw.weight_decay));
   const std::string schedule = schedule_text(training);
   out.text += schedule;
-  out.notes = {fmt::format("start {} ranks: tensor-parallel {} x data-parallel {} x pipeline-parallel {}",
-                           plan.ranks(), plan.tensor, plan.data, plan.pipeline),
-               "add the model (model.name, model.flavor), its assets and the data set"};
+  out.notes = {start_note(plan), "add the model (model.name, model.flavor), its assets and the data set"};
   for (const std::string& note : {node_order_note(of), unsaid_note(training, true, !schedule.empty())})
     if (!note.empty()) out.notes.push_back(note);
   return out;

@@ -11,8 +11,76 @@
 
 namespace sailor {
 
-std::string uniform_obstacle(const JobSpec& job, const Plan& plan) {
+namespace {
+
+int blocks_of(const PlanStage& stage, const JobSpec& job) {
+  return std::max(0, std::min(stage.end_layer, job.model.layers + 1) - std::max(stage.first_layer, 1));
+}
+
+// Of each stage of a pipeline, how many blocks it recomputes in full; nothing if blocks are at other levels.
+std::vector<int> fully_recomputed(const PlanPipeline& pipeline, const JobSpec& job) {
+  std::vector<int> out;
+  for (const PlanStage& stage : pipeline.stages) {
+    const StageRecompute& recompute = stage.recompute;
+    const bool some = recompute.deep_blocks() > 0;
+    if ((recompute.level() != Recompute::none && (some || recompute.level() != Recompute::full)) ||
+        (some && recompute.deep() != Recompute::full))
+      return {};
+    out.push_back(some ? recompute.deep_blocks()
+                       : (recompute.level() == Recompute::full ? blocks_of(stage, job) : 0));
+  }
+  return out;
+}
+
+// The number of first blocks of every stage, or 0 if they are not as many in all that have so many.
+int first_recomputed(const PlanPipeline& pipeline, const JobSpec& job) {
+  const std::vector<int> recomputed = fully_recomputed(pipeline, job);
+  const int first = recomputed.empty() ? 0 : *std::ranges::max_element(recomputed);
+  for (size_t i = 0; i < recomputed.size(); ++i)
+    if (recomputed[i] != std::min(first, blocks_of(pipeline.stages[i], job))) return 0;
+  return first;
+}
+
+// The n of every n-th block of a rank, or 0.
+int recomputed_every(const Plan& plan, const PlanPipeline& pipeline, const JobSpec& job) {
+  const std::vector<int> recomputed = fully_recomputed(pipeline, job);
+  const size_t groups = static_cast<size_t>(num_groups(plan, pipeline));
+  for (int every = 2; every <= job.model.layers && !recomputed.empty(); ++every) {
+    bool same = true;
+    for (size_t g = 0; g < groups && same; ++g)
+      for (size_t i = g, blocks = 0; i < recomputed.size() && same; i += groups) {
+        const size_t end = blocks + static_cast<size_t>(blocks_of(pipeline.stages[i], job)),
+                     n = static_cast<size_t>(every);
+        same = static_cast<size_t>(recomputed[i]) == end / n - blocks / n;
+        blocks = end;
+      }
+    if (same) return every;
+  }
+  return 0;
+}
+
+// Why a configuration cannot say what stages recompute.
+std::string recompute_obstacle(const JobSpec& job, const Plan& plan, const ConfigReach& reach) {
+  const PlanPipeline& first = plan.pipelines.at(0);
+  bool alike = true, some = false;
+  for (const PlanStage& stage : first.stages) {
+    const Recompute level = stage.recompute.level();
+    if (level == Recompute::light || level == Recompute::mlp) return "it recomputes parts of blocks";
+    alike = alike && stage.recompute == first.stages[0].recompute;
+    some = some || stage.recompute.deep_blocks() > 0;
+  }
+  if (alike && !some) return "";
+  if (reach.first_recomputed && first_recomputed(first, job) > 0) return "";
+  if (reach.recomputed_every && recomputed_every(plan, first, job) > 0) return "";
+  return some ? "some blocks of a stage recompute more than others" : "only some of its stages recompute";
+}
+
+}  // namespace
+
+std::string uniform_obstacle(const JobSpec& job, const Plan& plan, const ConfigReach& reach) {
   if (job.training.lora) return "it trains adapters (LoRA)";
+  if (plan.zero_group > 0 && !reach.copies)
+    return "groups of its pipelines each have a copy of what ZeRO shards";
   const PlanPipeline& first = plan.pipelines.at(0);
   for (const PlanPipeline& pipeline : plan.pipelines) {
     if (pipeline.stages.size() != first.stages.size())
@@ -25,17 +93,17 @@ std::string uniform_obstacle(const JobSpec& job, const Plan& plan) {
       const PlanStage &stage = pipeline.stages[i], &like = first.stages[i];
       if (stage.shape.tp != first.stages[0].shape.tp)
         return "its stages have different tensor-parallel degrees";
-      if (stage.shape.cp > 1) return "it has context parallelism";
+      if (stage.shape.cp > 1 && !reach.context) return "it has context parallelism";
+      if (stage.shape.cp != first.stages[0].shape.cp)
+        return "its stages have different context-parallel degrees";
       if (stage.first_layer != like.first_layer || stage.end_layer != like.end_layer)
         return "its pipelines cut the layers differently";
-      if (stage.recompute != first.stages[0].recompute) return "only some of its stages recompute";
-      if (stage.recompute.deep_blocks() > 0) return "some blocks of a stage recompute more than others";
+      if (stage.recompute != like.recompute) return "its pipelines recompute different blocks";
       if (offloads(stage)) return "it offloads optimizer states";
       if (stage.weight_delay != kWholeBackward) return "it delays the gradients of weights";
-      const Recompute level = stage.recompute.level();
-      if (level == Recompute::light || level == Recompute::mlp) return "it recomputes parts of blocks";
     }
   }
+  if (std::string why_not = recompute_obstacle(job, plan, reach); !why_not.empty()) return why_not;
   const int microbatch = microbatch_of(plan, first);
   const int64_t round = int64_t{microbatch} * static_cast<int64_t>(plan.pipelines.size());
   if (plan.global_batch % round != 0)
@@ -44,21 +112,17 @@ std::string uniform_obstacle(const JobSpec& job, const Plan& plan) {
   return "";
 }
 
-std::string obstacle_without_copies(const JobSpec& job, const Plan& plan) {
-  if (plan.zero_group > 0) return "groups of its pipelines each have a copy of what ZeRO shards";
-  return uniform_obstacle(job, plan);
-}
-
 UniformPlan uniform_plan(const JobSpec& job, const Plan& plan) {
   const PlanPipeline& first = plan.pipelines.at(0);
   UniformPlan out;
   out.tensor = first.stages.at(0).shape.tp;
+  out.context = first.stages[0].shape.cp;
   out.data = static_cast<int>(plan.pipelines.size());
   out.pipeline = num_groups(plan, first);
   out.interleave = plan.interleave;
   for (const PlanStage& stage : first.stages) {
     out.layers.emplace_back(stage.first_layer, stage.end_layer);
-    out.blocks.push_back(std::min(stage.end_layer, job.model.layers + 1) - std::max(stage.first_layer, 1));
+    out.blocks.push_back(blocks_of(stage, job));
   }
   out.microbatch = microbatch_of(plan, first);
   out.microbatches = first.microbatches;
@@ -67,9 +131,24 @@ UniformPlan uniform_plan(const JobSpec& job, const Plan& plan) {
   out.sequence_parallel = out.tensor > 1 && (plan.sequence_parallel || always_splits);
   out.zero = job.trainer.own() ? plan.zero : std::max(plan.zero, framework_of_trainer(job).zero);
   out.copies = num_zero_groups(plan);
-  out.recompute = first.stages[0].recompute.level();
+  const auto recompute = [](const PlanStage& a, const PlanStage& b) {
+    return a.recompute.deepest() < b.recompute.deepest();
+  };
+  out.recompute = std::ranges::max_element(first.stages, recompute)->recompute.deepest();
+  const auto whole = [&](const PlanStage& stage) { return stage.recompute == out.recompute; };
+  if (out.recompute == Recompute::full && !std::ranges::all_of(first.stages, whole)) {
+    out.first_recomputed = first_recomputed(first, job);
+    out.recomputed_every = recomputed_every(plan, first, job);
+  }
   out.precision = precision_of(plan, job);
   return out;
+}
+
+std::string start_note(const UniformPlan& plan) {
+  return fmt::format("start {} ranks: tensor-parallel {}{} x data-parallel {} x pipeline-parallel {}",
+                     plan.ranks(), plan.tensor,
+                     plan.context > 1 ? fmt::format(" x context-parallel {}", plan.context) : "", plan.data,
+                     plan.pipeline);
 }
 
 std::string node_order_note(const Plan& plan) {

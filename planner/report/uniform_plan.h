@@ -13,8 +13,8 @@
 namespace sailor {
 
 struct UniformPlan {
-  int tensor = 1, data = 1, pipeline = 1;   // degrees; context parallelism is not planned
-  int interleave = 1;                       // chunks of every group of GPUs
+  int tensor = 1, context = 1, data = 1, pipeline = 1;  // degrees
+  int interleave = 1;                                   // chunks of every group of GPUs
   std::vector<std::pair<int, int>> layers;  // half-open ranges of the stages, or chunks in their order
   std::vector<int> blocks;                  // transformer blocks of each: without embedding and head
   int microbatch = 1;                       // sequences
@@ -24,22 +24,33 @@ struct UniformPlan {
   Zero zero = Zero::none;                   // also if the framework always shards
   int copies = 1;                           // of what ZeRO shards: data-parallel ranks in a row share each
   Recompute recompute = Recompute::none;
+  // With Recompute::full, if not of all blocks: the first ones of every stage or chunk, and of those that a
+  // rank has every n-th one, if that are as many. 0: all.
+  int first_recomputed = 0, recomputed_every = 0;
   Precision precision = Precision::fp32;
 
-  int ranks() const { return tensor * data * pipeline; }
+  int ranks() const { return tensor * context * data * pipeline; }
   bool splits_model() const { return tensor > 1 || pipeline > 1; }
   // Sequences of a rank per iteration.
   int64_t local_batch() const { return static_cast<int64_t>(microbatch) * microbatches; }
 };
 
-// Why no framework of uniform plans can run it, in a few words, or nothing.
-std::string uniform_obstacle(const JobSpec& job, const Plan& plan);
+// What else a configuration can say.
+struct ConfigReach {
+  bool copies = false;            // hybrid ZeRO
+  bool context = false;           // context parallelism
+  bool first_recomputed = false;  // recomputation of the first blocks of every stage
+  bool recomputed_every = false;  // and of every n-th block
+};
 
-// The same for frameworks without hybrid ZeRO.
-std::string obstacle_without_copies(const JobSpec& job, const Plan& plan);
+// Why no configuration of uniform plans can say it, in a few words, or nothing.
+std::string uniform_obstacle(const JobSpec& job, const Plan& plan, const ConfigReach& reach);
 
 // Requires a plan without uniform_obstacle().
 UniformPlan uniform_plan(const JobSpec& job, const Plan& plan);
+
+// How many ranks to start, of which degrees.
+std::string start_note(const UniformPlan& plan);
 
 // Which nodes in which order, so that frameworks that number ranks TP, then pipelines, then stages have every
 // stage on its own GPUs: one line where stages differ in type, else nothing.

@@ -28,6 +28,10 @@ bool has_replicas(const CompactPlan& plan, const StageKinds& kinds) {
                      [&](const CompactStage& stage) { return kinds.shape(stage.kind).copies() > 1; });
 }
 
+Zero zero_of(const CompactPlan& plan, const StageKinds& kinds) {
+  return has_replicas(plan, kinds) ? std::max(plan.zero, kinds.context().framework.zero) : Zero::none;
+}
+
 CompactPlan compact(const Plan& plan, StageKinds& kinds) {
   CompactPlan out;
   out.zero = plan.zero;

@@ -63,6 +63,8 @@ inline int num_zero_groups(const CompactPlan& plan) {
 int sharers(const CompactPlan& plan, const StageKinds& kinds, int first_layer, int end_layer);
 // Has any layer more than one?
 bool has_replicas(const CompactPlan& plan, const StageKinds& kinds);
+// What they shard: as the plan says, or the framework for every plan.
+Zero zero_of(const CompactPlan& plan, const StageKinds& kinds);
 
 // Numbers the kinds of the plan. Throws InputError when one is not profiled, or a stage offloads at an
 // unknown rate.

@@ -3,17 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
 
-#include "planner/simulator/microbatch_rounds.h"
 #include "planner/simulator/style_schedule.h"
 
 namespace sailor::native {
 namespace {
-
-Zero zero_of(const CompactPlan& plan, const StageKinds& kinds) {
-  return has_replicas(plan, kinds) ? std::max(plan.zero, kinds.context().framework.zero) : Zero::none;
-}
 
 bool is_sharded(const CompactPlan& plan, const StageKinds& kinds) {
   return shards_optimizer(zero_of(plan, kinds));
@@ -29,13 +23,6 @@ bool same_memory(const CompactPlan& plan, int a, int b) {
   return plan.microbatches[static_cast<size_t>(a)] == plan.microbatches[static_cast<size_t>(b)] &&
          plan.microbatch[static_cast<size_t>(a)] == plan.microbatch[static_cast<size_t>(b)] &&
          std::equal(of_a.begin(), of_a.end(), of_b.begin(), of_b.end(), same);
-}
-
-// The class of ranks that hold the layers of a group in a class of pipelines.
-size_t rank_with(const LayerGroup& layers, const CompactPlan& plan, const PlanClasses& classes, size_t c) {
-  const PipelineClass& of = classes.pipelines[c];
-  return static_cast<size_t>(of.first_rank) +
-         static_cast<size_t>(layers.stage_of[c]) % plan.groups(of.pipeline);
 }
 
 }  // namespace
@@ -280,74 +267,6 @@ void IterationModel::find_sums(const CompactPlan& plan, const IterationDetails& 
   for (double& processor_s : sums_.processor_s) processor_s /= is_sharded(plan, kinds_) ? 2 : 1;
 }
 
-void IterationModel::add_rounds(const CompactPlan& plan, IterationDetails& details) {
-  details.round_s.clear();
-  details.tied_s = 0;
-  const PlanningContext& context = kinds_.context();
-  const FrameworkStyle& style = context.framework;
-  const Zero zero = zero_of(plan, kinds_);
-  if (zero < Zero::gradients) return;
-  const PlanClasses& classes = details.classes;
-  const Precision precision = context.precision;
-  const bool one_stage =
-      std::all_of(classes.pipelines.begin(), classes.pipelines.end(),
-                  [&](const PipelineClass& of) { return plan.of(of.pipeline).size() == 1; });
-  find_sums(plan, details);
-  std::vector<double> computation_s(static_cast<size_t>(num_zero_groups(plan)), 0);
-  for (size_t c = 0; c < details.times.size(); ++c) {
-    double& of_group = computation_s[static_cast<size_t>(zero_group_of(plan, classes.pipelines[c].pipeline))];
-    for (const StageTimes& times : details.times[c])
-      of_group = std::max(of_group, times.forward_s + times.backward_s);
-  }
-  std::vector<std::vector<RoundTimes>> rounds =
-      style.sums == FrameworkStyle::Sums::mesh
-          ? mesh_rounds(plan, classes, details.groups, sums_, zero,
-                        style.weight_bytes(precision) / style.sync_bytes_at(precision), computation_s)
-          : ring_rounds(plan, classes, details.groups, ring_times_, kinds_, zero);
-  // Pipelines that share states go through the rounds together.
-  std::vector<int> most(static_cast<size_t>(num_zero_groups(plan)), 0);
-  for (int j = 0; j < plan.pipelines(); ++j) {
-    int& of_group = most[static_cast<size_t>(zero_group_of(plan, j))];
-    of_group = std::max(of_group, plan.microbatches[static_cast<size_t>(j)]);
-  }
-  const auto add = [&](size_t c, size_t i, const RoundDelays& delays) {
-    details.times[c][i].forward_s += delays.forward_s;
-    details.times[c][i].backward_s += delays.backward_s;
-    details.round_s[c][i] = delays.backward_s;
-  };
-  std::map<int, std::vector<size_t>> together;  // classes of pipelines of one stage
-  std::vector<RoundStage> whole;
-  for (size_t c = 0; c < rounds.size(); ++c) {
-    const int own = plan.microbatches[static_cast<size_t>(classes.pipelines[c].pipeline)];
-    const int group = zero_group_of(plan, classes.pipelines[c].pipeline),
-              all = most[static_cast<size_t>(group)];
-    details.round_s.emplace_back(rounds[c].size());
-    for (size_t i = 0; i < rounds[c].size(); ++i) {
-      const auto& [base, jitter] = details.layer_times[c][i];
-      const CompactStage& of = plan.of(classes.pipelines[c].pipeline)[i];
-      RoundStage stage{std::move(rounds[c][i]), layer_work(of, *base, jitter, kinds_, plan.sequence_parallel),
-                       own};
-      leave_out_tied(of, kinds_, stage.times);
-      details.tied_s = std::max(details.tied_s, stage.times.tied_s);
-      steps_ += static_cast<int64_t>(stage.layers.size());
-      if (one_stage) {
-        together[group].push_back(c);
-        whole.push_back(std::move(stage));
-        continue;
-      }
-      stage.microbatches = all;  // it takes part in the rounds of the others
-      const double others = static_cast<double>(rounds[c].size()) - 1;
-      add(c, i, delays_alone(std::move(stage), (all + others) / (own + others), style));
-    }
-  }
-  for (const auto& [group, members] : together) {
-    std::vector<RoundStage> stages;
-    for (const size_t c : members) stages.push_back(std::move(whole[c]));
-    const std::vector<RoundDelays> delays = round_delays(stages, style);
-    for (size_t i = 0; i < members.size(); ++i) add(members[i], 0, delays[i]);
-  }
-}
-
 void IterationModel::play_pipelines(const CompactPlan& plan, bool with_events, IterationDetails& details,
                                     Iteration& out) {
   const PipelineSchedule schedule =
@@ -355,16 +274,28 @@ void IterationModel::play_pipelines(const CompactPlan& plan, bool with_events, I
   out.pipeline_s = 0;
   details.timelines.clear();
   details.backward_done_s.clear();
+  if (!details.rounds.empty()) play_rounds(plan, with_events, details);
   for (size_t c = 0; c < details.times.size(); ++c) {
-    const int microbatches = plan.microbatches[static_cast<size_t>(details.classes.pipelines[c].pipeline)];
-    details.timelines.push_back(pipeline_timeline(schedule, details.times[c], microbatches, {}, with_events));
-    out.pipeline_s = std::max(out.pipeline_s, details.timelines.back().makespan_s);
-    // Beyond the warm-up a timeline soon repeats.
-    const auto stages = static_cast<int>(details.times[c].size());
-    steps_ += int64_t{stages} * std::min(microbatches, 16 + 2 * stages);
-    const std::vector<double>& ends = details.timelines.back().stage_end_s;
+    if (details.rounds.empty()) {
+      const int microbatches = plan.microbatches[static_cast<size_t>(details.classes.pipelines[c].pipeline)];
+      details.timelines.push_back(
+          pipeline_timeline(schedule, details.times[c], microbatches, {}, with_events));
+      // Beyond the warm-up a timeline soon repeats.
+      const auto stages = static_cast<int>(details.times[c].size());
+      steps_ += int64_t{stages} * std::min(microbatches, 16 + 2 * stages);
+    }
+    out.pipeline_s = std::max(out.pipeline_s, details.timelines[c].makespan_s);
+    const std::vector<double>& ends = details.timelines[c].stage_end_s;
     details.backward_done_s.insert(details.backward_done_s.end(), ends.begin(), ends.end());
   }
+}
+
+double IterationModel::ready_pipeline_s(const CompactPlan& plan, IterationDetails details) {
+  for (std::vector<StageTimes>& pipeline : details.times)
+    for (StageTimes& stage : pipeline) stage.ready_s = 0;
+  Iteration out;
+  play_pipelines(plan, false, details, out);
+  return out.pipeline_s;
 }
 
 void IterationModel::set_after(const CompactPlan& plan, IterationDetails& details) const {
@@ -400,6 +331,16 @@ void IterationModel::set_after(const CompactPlan& plan, IterationDetails& detail
   for (size_t g = 0; g < details.groups.size(); ++g)
     for (size_t c = 0; c < classes.pipelines.size(); ++c)
       details.after_s[rank_of(g, c)] += details.gather_s[g];
+  details.next_after_s = std::numeric_limits<double>::infinity();
+  for (const PipelineClass& of : classes.pipelines)
+    details.next_after_s =
+        std::min(details.next_after_s, details.after_s[static_cast<size_t>(of.first_rank)]);
+  for (size_t c = 0; c < classes.pipelines.size(); ++c) {
+    const PipelineClass& of = classes.pipelines[c];
+    for (size_t g = 0; g < plan.groups(of.pipeline); ++g)
+      details.times[c][g].ready_s =
+          std::max(0.0, details.after_s[static_cast<size_t>(of.first_rank) + g] - details.next_after_s);
+  }
 }
 
 void IterationModel::set_bucket_starts(const CompactPlan& plan, const IterationDetails& details,
@@ -407,9 +348,6 @@ void IterationModel::set_bucket_starts(const CompactPlan& plan, const IterationD
                                        MeshSums& sums) const {
   const PlanClasses& classes = details.classes;
   const bool overlapped = kinds_.context().framework.gradient_sync == FrameworkStyle::Sync::overlapped;
-  const auto round_s = [&](size_t c, size_t i) {
-    return details.round_s.empty() ? 0.0 : details.round_s[c][i];
-  };
   for (MeshSums::Bucket& bucket : sums.buckets)
     for (MeshSums::Member& member : sums.of(bucket)) {
       const auto c = static_cast<size_t>(classes.pipeline_of_rank[static_cast<size_t>(member.rank)]);
@@ -418,14 +356,14 @@ void IterationModel::set_bucket_starts(const CompactPlan& plan, const IterationD
         member.backward_end_s = 0;
         for (size_t i = static_cast<size_t>(member.rank - of.first_rank); i < chunk_end_s[c]->size();
              i += plan.groups(of.pipeline))
-          member.backward_end_s = std::max(member.backward_end_s, (*chunk_end_s[c])[i] - round_s(c, i));
+          member.backward_end_s = std::max(member.backward_end_s, (*chunk_end_s[c])[i]);
         continue;
       }
       const auto index = static_cast<size_t>(details.groups[static_cast<size_t>(bucket.group)].stage_of[c]);
       const CompactStage& stage = plan.of(of.pipeline)[index];
       const auto& [times, jitter] = details.layer_times[c][index];
       member.backward_end_s =
-          (*chunk_end_s[c])[index] - round_s(c, index) -
+          (*chunk_end_s[c])[index] -
           jitter * (stage.weight_delay == kWholeBackward
                         ? times->backward(stage.recompute, stage.first_layer, bucket.first_layer)
                         : times->weights(stage.first_layer, bucket.first_layer));
@@ -441,14 +379,14 @@ void IterationModel::find_timeline_floors(const CompactPlan& plan, const Iterati
     floors_.push_back(
         timeline_floor(schedule, details.times[c],
                        plan.microbatches[static_cast<size_t>(details.classes.pipelines[c].pipeline)]));
-    out.pipeline_s = std::max(out.pipeline_s, floors_.back().makespan_s);
+    out.pipeline_s = std::max({out.pipeline_s, floors_.back().makespan_s, details.least_rounds_s});
   }
 }
 
 double IterationModel::floor_s(const CompactPlan& plan, const IterationDetails& details,
                                const Iteration& out) {
   double stepping_s = out.pipeline_s;
-  if (!sums_.buckets.empty()) {
+  if (!sums_.buckets.empty() && details.rounds.empty()) {
     std::vector<const std::vector<double>*> chunk_end_s;
     for (const TimelineFloor& floor : floors_) chunk_end_s.push_back(&floor.chunk_end_s);
     set_bucket_starts(plan, details, chunk_end_s, sums_);
@@ -457,7 +395,7 @@ double IterationModel::floor_s(const CompactPlan& plan, const IterationDetails& 
                                 is_sharded(plan, kinds_)));
   }
   const double tally_s = has_replicas(plan, kinds_) ? sums_.tally_s : 0;
-  return stepping_s + tally_s + *std::max_element(details.after_s.begin(), details.after_s.end());
+  return stepping_s + tally_s + details.next_after_s;
 }
 
 bool IterationModel::sum_over_mesh(const CompactPlan& plan, IterationDetails& details, MeshSums& sums,
@@ -472,7 +410,7 @@ bool IterationModel::sum_over_mesh(const CompactPlan& plan, IterationDetails& de
     for (size_t c = 0; c < classes.pipelines.size(); ++c) {
       const PipelineClass& of = classes.pipelines[c];
       const auto stage = static_cast<size_t>(details.groups[g].stage_of[c]);
-      if (details.round_s.empty())  // otherwise they are in the backwards
+      if (!details.has_rounds)  // otherwise they are in the backwards
         processor_s[static_cast<size_t>(of.first_rank) + stage % plan.groups(of.pipeline)] +=
             sums.processor_s[g];
       details.group_start_s[g] = std::max(details.group_start_s[g], details.timelines[c].chunk_end_s[stage]);
@@ -507,9 +445,7 @@ bool IterationModel::sum_over_mesh(const CompactPlan& plan, IterationDetails& de
 void IterationModel::sum_over_rings(const CompactPlan& plan, IterationDetails& details) {
   const FrameworkStyle& style = kinds_.context().framework;
   const PlanClasses& classes = details.classes;
-  const bool rounds = !details.round_s.empty();
-  const bool gathers_after = zero_of(plan, kinds_) < Zero::parameters;
-  if (!rounds) find_sums(plan, details);
+  const bool rounds = details.has_rounds;
   const std::vector<SyncTimes>& sums = ring_times_;
   std::vector<double>& ready_s = details.synced_s;
   std::vector<double> last_backward_s;  // when it began, then when the newest sum ended; by class of ranks
@@ -517,7 +453,6 @@ void IterationModel::sum_over_rings(const CompactPlan& plan, IterationDetails& d
     last_backward_s.insert(last_backward_s.end(), timeline.last_backward_s.begin(),
                            timeline.last_backward_s.end());
   for (size_t g = 0; g < details.groups.size(); ++g) {
-    if (gathers_after) details.gather_s[g] = sums[g].gather_s;
     if (!has_replicas(plan, kinds_)) continue;
     const auto rank_of = [&](size_t c) { return rank_with(details.groups[g], plan, classes, c); };
     double start_s = 0, begin_s = 0;
@@ -635,13 +570,12 @@ Iteration IterationModel::iteration(const CompactPlan& plan, bool with_events, I
   const bool bounded = most_s < std::numeric_limits<double>::infinity();
   if (bounded) {
     find_timeline_floors(plan, details, out);
-    const double least_s =
-        out.pipeline_s + *std::max_element(details.after_s.begin(), details.after_s.end()) + out.overhead_s;
+    const double least_s = out.pipeline_s + details.next_after_s + out.overhead_s;
     if (least_s >= most_s) return stop_at(least_s);
   }
   if (fits != nullptr && !(*fits = this->fits(plan, classes))) return out;
   if (mesh) {
-    if (details.round_s.empty()) find_sums(plan, details);
+    if (!details.has_rounds) find_sums(plan, details);
     // Updated weights are handed out afterwards, unless they stay sharded.
     const Zero zero = zero_of(plan, kinds_);
     const bool sharded = shards_optimizer(zero) && zero < Zero::parameters;
@@ -650,27 +584,34 @@ Iteration IterationModel::iteration(const CompactPlan& plan, bool with_events, I
       details.gather_s[g] =
           style.weight_bytes(precision) / style.sync_bytes_at(precision) * sums_.gather_s[g];
     if (sharded) set_after(plan, details);
+    if (bounded && sharded) find_timeline_floors(plan, details, out);
     if (bounded)
       if (const double least_s = floor_s(plan, details, out) + out.overhead_s; least_s >= most_s)
         return stop_at(least_s);
+  } else {
+    if (!details.has_rounds) find_sums(plan, details);
+    const bool gathers_after = zero_of(plan, kinds_) < Zero::parameters;
+    for (size_t g = 0; gathers_after && g < details.groups.size(); ++g)
+      details.gather_s[g] = ring_times_[g].gather_s;
+    set_after(plan, details);
   }
 
   play_pipelines(plan, with_events, details, out);
   if (out.pipeline_s + out.overhead_s >= most_s) return stop_at(out.pipeline_s + out.overhead_s);
   details.synced_s = details.stepping_s = details.backward_done_s;
-  if (mesh) {
-    const double after_s = *std::max_element(details.after_s.begin(), details.after_s.end());
-    if (!sum_over_mesh(plan, details, sums_, most_s - out.overhead_s - sums_.tally_s - after_s))
-      return stop_at(most_s);
+  if (!details.rounds.empty()) {
+    sum_after_rounds(plan, details);
+  } else if (mesh) {
+    const double left_s = most_s - out.overhead_s - sums_.tally_s - details.next_after_s;
+    if (!sum_over_mesh(plan, details, sums_, left_s)) return stop_at(most_s);
   } else {
     sum_over_rings(plan, details);
-    set_after(plan, details);  // including gathering of weights
   }
 
   double synced_s = out.pipeline_s, end_s = 0;
   for (size_t r = 0; r < details.after_s.size(); ++r) {
     synced_s = std::max(synced_s, details.stepping_s[r]);
-    end_s = std::max(end_s, details.stepping_s[r] + details.after_s[r]);
+    end_s = std::max(end_s, details.stepping_s[r] + std::min(details.after_s[r], details.next_after_s));
   }
   end_s = std::max(end_s, synced_s);
   out.sync_s = synced_s - out.pipeline_s;

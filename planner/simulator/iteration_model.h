@@ -17,13 +17,14 @@
 #include "planner/simulator/mesh_replay.h"
 #include "planner/simulator/plan_classes.h"
 #include "planner/simulator/recent_values.h"
+#include "planner/simulator/round_replay.h"
 #include "planner/simulator/timeline.h"
 
 namespace sailor::native {
 
 struct Iteration {
   double iteration_s = 0;
-  double pipeline_s = 0;  // slowest pipeline's forward and backward timeline
+  double pipeline_s = 0;  // slowest pipeline's forward and backward timeline, with its StageTimes::ready_s
   double sync_s = 0;      // gradient sync that is not overlapped
   double update_s = 0;
   double overhead_s = 0;
@@ -43,12 +44,19 @@ struct IterationDetails {
   // By class of ranks: end of the backward; end of its gradient sync; begin of the optimizer step; duration
   // of the step, and with the rest.
   std::vector<double> backward_done_s, synced_s, stepping_s, update_s, after_s;
+  // The next iteration begins that long after the sums, with the first GPU groups, while other ones may still
+  // be busy: what is left of after_s is their StageTimes::ready_s.
+  double next_after_s = 0;
   // By layer group: end of its last backward; remaining gradient sync after that; gathering of weights.
   std::vector<double> group_start_s, group_sync_s, gather_s;
-  // What the rounds of sharded gradients add to a backward, and are done with at its end. [class of
-  // pipelines][stage or chunk]; empty without rounds.
-  std::vector<std::vector<double>> round_s;
-  double tied_s = 0;  // sums of matrices that layers share, after all rounds
+  bool has_rounds = false;  // of sharded gradients or parameters, in every microbatch
+  // Those of our trainer, by class of pipelines, are replayed; those of others are in the times of the
+  // stages.
+  std::vector<RoundPipeline> rounds;
+  RoundCards cards;
+  double least_rounds_s = 0;         // what they exchange takes, of any rank
+  std::vector<double> rounds_end_s;  // by class of ranks
+  double tied_s = 0;                 // sums of matrices that layers share, after all rounds
 };
 
 // All inputs of the memory of a stage with one chunk.
@@ -113,6 +121,9 @@ class IterationModel {
     return iteration(plan, with_events, details, std::numeric_limits<double>::infinity(), nullptr);
   }
 
+  // pipeline_s of the newest plan if all stages were ready at once. `details`: its own.
+  double ready_pipeline_s(const CompactPlan& plan, IterationDetails details);
+
   StageKinds& kinds() { return kinds_; }
   // Steps so far, a few nanoseconds each on any machine: a search counts these instead of time.
   int64_t steps() const { return steps_; }
@@ -128,10 +139,12 @@ class IterationModel {
   void set_times(const CompactPlan& plan, IterationDetails& details, Iteration& out) const;
   // The sums of the plan's gradients, along rings or over a mesh.
   void find_sums(const CompactPlan& plan, const IterationDetails& details);
-  // Adds the delays of microbatch_rounds.h to the times, if replicas share gradients.
+  // What replicas exchange in every microbatch (microbatch_rounds.h), if they share gradients.
   void add_rounds(const CompactPlan& plan, IterationDetails& details);
+  // Both set the timelines.
   void play_pipelines(const CompactPlan& plan, bool with_events, IterationDetails& details, Iteration& out);
-  // Sets the times after gradient sync, except the gathering of weights over rings.
+  void play_rounds(const CompactPlan& plan, bool with_events, IterationDetails& details);
+  // Sets the times after gradient sync, of which the gathering of weights is that in `details`.
   void set_after(const CompactPlan& plan, IterationDetails& details) const;
   // Sets when the backward of each bucket's lowest layer ends, from the ends of chunks, by class of
   // pipelines.
@@ -143,6 +156,8 @@ class IterationModel {
   // Returns whether it finished: no rank or card needs more than `most_s`.
   bool sum_over_mesh(const CompactPlan& plan, IterationDetails& details, MeshSums& sums, double most_s);
   void sum_over_rings(const CompactPlan& plan, IterationDetails& details);
+  // What follows the replayed rounds.
+  void sum_after_rounds(const CompactPlan& plan, IterationDetails& details) const;
   double usd_per_s(const CompactPlan& plan);
   void set_spent(const CompactPlan& plan, const IterationDetails& details, Iteration& out);
   void add_messages(const CompactPlan& plan, const PlanClasses& classes, PerExpense<Spent>& spent) const;

@@ -32,14 +32,23 @@ std::vector<std::vector<RoundTimes>> ring_rounds(const CompactPlan& plan, const 
                                                  const std::vector<SyncTimes>& times, StageKinds& kinds,
                                                  Zero zero);
 
-// Over a mesh: a stage's layers are summed one after the other, and a node's cards carry what all its ranks
-// send in a round. Weights move as the sums do. Groups of pipelines that each have a copy of the states have
-// rounds of their own: of the cards of a node they take each other as much as they use in a round's
-// computation, `computation_s` by group.
+// What exchanges of layers take of the network cards of nodes, which others use at the same time.
+struct RoundCards {
+  struct Use {
+    int node = 0;  // class
+    double reduce_s = 0;
+  };
+  // By group of pipelines that share states, then layer of the model; empty: nothing is known of cards.
+  std::vector<std::vector<Use>> uses;
+  double gather_part = 1;  // of reduce_s
+};
+
+// Over a mesh: a stage's layers are summed one after the other, without what else is on the cards. Weights
+// move as the sums do.
 std::vector<std::vector<RoundTimes>> mesh_rounds(const CompactPlan& plan, const PlanClasses& classes,
                                                  const std::vector<LayerGroup>& groups, const MeshSums& sums,
                                                  Zero zero, double weight_bytes_per_gradient_byte,
-                                                 const std::vector<double>& computation_s);
+                                                 RoundCards& cards);
 
 // What a layer computes of a microbatch.
 struct LayerWork {
@@ -57,30 +66,19 @@ std::vector<LayerWork> layer_work(const CompactStage& stage, const KindTimes& ti
 // trainer: their part leaves the rounds of a stage for `tied_s`.
 void leave_out_tied(const CompactStage& stage, const StageKinds& kinds, RoundTimes& times);
 
-struct RoundStage {
-  RoundTimes times;
-  std::vector<LayerWork> layers;  // those of `times`
-  int microbatches = 1;
-};
+// Our trainer, with reductions that overlap the backward: round_replay.h has its times. Other frameworks that
+// share gradients do so for every plan.
+bool has_lockstep_rounds(const FrameworkStyle& style);
 
-// What rounds add to a stage's forward and backward of a microbatch, in the mean of an iteration.
+// What rounds add to a stage's forward and backward of a microbatch under any other style.
 struct RoundDelays {
   double forward_s = 0, backward_s = 0;
 };
 
-// Of stages of the same layers, which go through the rounds together: a slower one delays the others. One
-// with fewer microbatches has them in evenly spread rounds (the trainer's common_order.h).
-//
-// In our trainer (gradient_sync.h) reductions and gathers run one after the other, beside the computation. A
-// layer's reduction may last until the backward of the next layer ends, that of the first layer through the
-// next forward. Weights are gathered into two areas in turn while the layer before computes; as forwards and
-// backwards alternate, the last two layers of one are there for the next. The delays are at least the part of
-// the traffic that the style says cannot overlap. Other frameworks gather every layer again, and a reduction
-// ends with its backward.
-std::vector<RoundDelays> round_delays(const std::vector<RoundStage>& stages, const FrameworkStyle& style);
-
-// Of a stage of a longer pipeline, alone, with `rounds` of all replicas for each of its microbatches: those
-// in the pipeline's fill and drain pass while it waits. No longer than if it computed in each of them.
-RoundDelays delays_alone(RoundStage stage, double rounds, const FrameworkStyle& style);
+// Of a stage with `rounds` of all replicas for each of its microbatches. Every layer is gathered again, and a
+// reduction ends with its backward. The delays are at least the part of the traffic that the style says
+// cannot overlap.
+RoundDelays round_delays(const RoundTimes& times, const std::vector<LayerWork>& layers, double rounds,
+                         const FrameworkStyle& style);
 
 }  // namespace sailor::native

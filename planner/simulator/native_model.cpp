@@ -22,9 +22,10 @@ class Predicting {
     const Iteration iteration = model_.iteration(compact_, timelines != nullptr, details_);
     Prediction out;
     out.iteration_s = iteration.iteration_s;
-    out.pipeline_s = iteration.pipeline_s;
+    // What pipelines wait for updates is part of these.
+    out.pipeline_s = std::min(iteration.pipeline_s, model_.ready_pipeline_s(compact_, details_));
     out.sync_s = iteration.sync_s;
-    out.update_s = iteration.update_s;
+    out.update_s = iteration.update_s + iteration.pipeline_s - out.pipeline_s;
     out.overhead_s = iteration.overhead_s;
     out.message_bytes = details_.classes.message_bytes;
     out.spent = iteration.spent;
@@ -112,7 +113,10 @@ class Predicting {
       for (size_t group = 0; group < compact_.groups(j); ++group) {
         const double start_s = details_.stepping_s[first_rank + group];
         add_event(timeline, TimelineEvent::Kind::update, group, start_s,
-                  start_s + details_.after_s[first_rank + group]);
+                  start_s + std::min(details_.after_s[first_rank + group], details_.next_after_s));
+        // That of the iteration before.
+        add_event(timeline, TimelineEvent::Kind::update, group, 0,
+                  details_.times[class_of(j)][group].ready_s);
       }
     }
   }

@@ -279,6 +279,12 @@ void find_classes(const CompactPlan& plan, StageKinds& kinds, PlanClasses& out) 
   Classifier(plan, kinds, out).run();
 }
 
+size_t rank_with(const LayerGroup& layers, const CompactPlan& plan, const PlanClasses& classes, size_t c) {
+  const PipelineClass& of = classes.pipelines[c];
+  return static_cast<size_t>(of.first_rank) +
+         static_cast<size_t>(layers.stage_of[c]) % plan.groups(of.pipeline);
+}
+
 void find_layer_groups(const CompactPlan& plan, const PlanClasses& classes, std::vector<LayerGroup>& out) {
   std::vector<int> cuts;
   for (const PipelineClass& of : classes.pipelines) {

@@ -66,6 +66,8 @@ struct LayerGroup {
   int end_layer = 0;
   std::vector<int> stage_of;  // by class of pipelines, index of the stage (or chunk) within it
 };
+// The class of ranks that hold the layers of a group in a class of pipelines.
+size_t rank_with(const LayerGroup& layers, const CompactPlan& plan, const PlanClasses& classes, size_t c);
 // Fills `out` like find_classes().
 void find_layer_groups(const CompactPlan& plan, const PlanClasses& classes, std::vector<LayerGroup>& out);
 

@@ -17,7 +17,8 @@ using timeline_detail::Ticks;
 using timeline_detail::TimelineWork;
 
 constexpr double StageTimes::*kFields[] = {&StageTimes::forward_s, &StageTimes::backward_s,
-                                           &StageTimes::send_forward_s, &StageTimes::send_backward_s};
+                                           &StageTimes::send_forward_s, &StageTimes::send_backward_s,
+                                           &StageTimes::ready_s};
 
 void check_times(std::span<const StageTimes> times, int stages) {
   for (size_t i = 0; i < times.size(); ++i)
@@ -75,7 +76,7 @@ Ticks rounded(double ticks) {
 Durations in_ticks(std::span<const StageTimes> times, double tick_s) {
   Durations out;
   for (std::vector<Ticks>* durations :
-       {&out.forward, &out.backward, &out.send_forward, &out.send_backward, &out.weights})
+       {&out.forward, &out.backward, &out.send_forward, &out.send_backward, &out.weights, &out.ready})
     durations->resize(times.size());
   const double per_s = 1 / tick_s;  // exact, for a power of two
   for (size_t at = 0; at < times.size(); ++at) {
@@ -85,6 +86,7 @@ Durations in_ticks(std::span<const StageTimes> times, double tick_s) {
     out.weights[at] = rounded((t.backward_s - t.input_backward_s()) * per_s);
     out.send_forward[at] = at + 1 == times.size() ? 0 : rounded(t.send_forward_s * per_s);
     out.send_backward[at] = at == 0 ? 0 : rounded(t.send_backward_s * per_s);
+    out.ready[at] = rounded(t.ready_s * per_s);
   }
   return out;
 }
@@ -173,23 +175,24 @@ TimelineFloor timeline_floor(const PipelineSchedule& schedule, std::span<const S
   TimelineFloor floor;
   floor.chunk_end_s.resize(times.size());
   if (schedule.chunks > 1 || schedule.forwards_first || schedule.p2p != P2p::asynchronous) {
-    double way_s = 0;  // from the first stage and back to it
+    double down_s = 0, up_s = 0;  // the way from the first stage, and back to it
     for (size_t i = 0; i < stages; ++i) {
       double busy_s = 0;
       for (size_t at = i; at < times.size(); at += stages)
         busy_s += times[at].forward_s + times[at].backward_s;
-      floor.makespan_s = std::max(floor.makespan_s, kTicks * (way_s + microbatches * busy_s));
-      if (i + 1 < times.size())
-        way_s +=
-            times[i].forward_s + times[i].backward_s + times[i].send_forward_s + times[i + 1].send_backward_s;
+      down_s = std::max(down_s, times[i].ready_s);
+      floor.makespan_s = std::max(floor.makespan_s, kTicks * (down_s + microbatches * busy_s + up_s));
       // After a chunk's last backward come those of lower chunks, of one group of microbatches.
       double later_s = 0;
       for (size_t at = i; at < times.size(); at += stages) {
-        floor.chunk_end_s[at] = kTicks * std::max(0.0, microbatches * busy_s - later_s);
+        floor.chunk_end_s[at] = kTicks * std::max(0.0, times[i].ready_s + microbatches * busy_s - later_s);
         later_s += times[at].backward_s * (schedule.forwards_first
                                                ? microbatches
                                                : std::min<double>(microbatches, static_cast<double>(stages)));
       }
+      if (i + 1 == times.size()) break;
+      down_s += times[i].forward_s + times[i].send_forward_s;
+      up_s += times[i].backward_s + times[i + 1].send_backward_s;
     }
     return floor;
   }
@@ -201,6 +204,7 @@ TimelineFloor timeline_floor(const PipelineSchedule& schedule, std::span<const S
   double spacing_s = 0;         // of microbatches that arrive
   for (size_t i = 0; i < stages; ++i) {
     const StageTimes& t = times[i];
+    down_s = std::max(down_s, t.ready_s);
     spacing_s = std::max(spacing_s, t.forward_s);
     const int held = static_cast<int>(stages - i);
     const int trips = (microbatches - 1) / held, rest = (microbatches - 1) % held;

@@ -24,6 +24,8 @@ struct StageTimes {
   // the last backward for those that are left. Classic schedules with asynchronous sends only.
   double weight_s = 0;
   int weight_delay = kWholeBackward;
+  // Of the first chunk: the stage does not compute before, as it still updates after the iteration before.
+  double ready_s = 0;
 
   double input_backward_s() const {
     return weight_delay == kWholeBackward ? backward_s : backward_s - weight_s;

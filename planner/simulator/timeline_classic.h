@@ -20,7 +20,7 @@ class ClassicPlayer {
  public:
   ClassicPlayer(const TimelineWork& work, Record& record)
       : work_(work), record_(record), P_(work.stages), warm_up_(work.last_stage_warm_up + P_ - 1) {
-    free_.assign(P_, 0);
+    free_.assign(work.regular.ready.begin(), work.regular.ready.begin() + P_);
     activation_.assign(P_ + 1, 0);
     gradient_.assign(P_ + 1, 0);
     for (const int delay : work_.weight_delay) most_delay_ = std::max(most_delay_, delay);

@@ -22,6 +22,7 @@ using Ticks = int64_t;
 struct Durations {
   std::vector<Ticks> forward, backward, send_forward, send_backward;
   std::vector<Ticks> weights;  // of split backwards, whose first part is in `backward`; else 0
+  std::vector<Ticks> ready;
 };
 
 struct TimelineWork {

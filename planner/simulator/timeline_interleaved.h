@@ -26,7 +26,8 @@ class InterleavedPlayer {
         P_(work.stages),
         operations_(work.chunks * work.microbatches),
         warm_up_(work.last_stage_warm_up + 2 * (P_ - 1)) {
-    for (std::vector<Ticks>* times : {&free_, &activation_, &gradient_, &next_activation_, &next_gradient_})
+    free_.assign(work.regular.ready.begin(), work.regular.ready.begin() + P_);
+    for (std::vector<Ticks>* times : {&activation_, &gradient_, &next_activation_, &next_gradient_})
       times->assign(P_, 0);
     done_.assign(P_, 0);
   }

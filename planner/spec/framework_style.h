@@ -132,12 +132,18 @@ struct FrameworkStyle {
   bool may_recompute = true, may_interleave = true, may_shard_optimizer = true;
   // Whether it has the levels `light` and `mlp`, and several levels in a stage (spec/recompute.h).
   bool recompute_parts = false;
+  // Which blocks of a stage it can recompute, where that is neither all nor none: as many first ones of every
+  // stage, or every n-th one of those that a rank has.
+  enum class SomeBlocks { none, first, spaced };
+  SomeBlocks recompute_some = SomeBlocks::none;
   // Whether it can compute the gradients of weights later (spec/split_backward.h).
   bool split_backward = false;
   // Whether GPUs with the same weights can split the tokens of a microbatch (spec/replica_shape.h).
   bool context_parallel = false;
   // Whether stages can keep optimizer states in the memory of their nodes (spec/offload.h).
   bool offload = false;
+  // Whether groups of pipelines can each have a copy of what is sharded (Plan::zero_group).
+  bool hybrid_zero = false;
   // How its ranks are numbered: pipeline by pipeline, or stage by stage (Megatron's "tp-dp-pp").
   enum class RankOrder { pipelines, stages };
   static constexpr const char* kRankOrders[] = {"pipelines", "stages"};  // names

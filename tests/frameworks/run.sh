@@ -41,15 +41,24 @@ settings='precision: bf16, steps: 10000, clip_grad_norm: 1, optimizer: {name: ad
 llama='family: llama, heads: 32, kv_heads: 8, sequence: 4096, vocabulary: 128256'
 printf 'model: {%s, layers: 32, hidden: 4096, feed_forward: 14336}\ntraining: {global_batch: 256, %s}\n' "$llama" "$settings" > large.yaml
 printf 'model: {%s, layers: 16, hidden: 1024}\ntraining: {global_batch: 256, %s}\n' "$llama" "$settings" > small.yaml
+printf 'model: {%s, layers: 16, hidden: 1024}\ntraining: {global_batch: 2048, %s}\n' "$llama" "$settings" > batches.yaml
+printf 'model: {%s, layers: 32, hidden: 4096, feed_forward: 14336}\ntraining: {global_batch: 16, %s}\n' "${llama/4096/65536}" "$settings" > long.yaml
+# Links between nodes that are slow enough for groups of ranks with a copy of the states each.
+mkdir slow
+links='{"from": {}, "to": {}, "scope": "intra_node", "latency_s": 1e-5, "bytes_per_s": 2e11, "node_bytes_per_s": 2e11},
+  {"from": {}, "to": {}, "scope": "inter_node", "latency_s": 1e-5, "bytes_per_s": 5e7, "node_bytes_per_s": 5e7}'
+printf '{"sailor_network_profile": 1, "measured": "by hand", "links": [%s]}\n' "$links" > slow/network.json
+printf 'sailor_site: 1\nprofiles: [%s]\n' "$PWD/slow" > slow.yaml
 
-# check LARGE GPUS: plans for the job LARGE, and for the small one where the model is not split, on nodes of 4 GPUs.
+# check LARGE GPUS: plans for the job LARGE, and for smaller ones where the model is not split, on nodes of 4 GPUs.
 check() {
   printf 'sailor_snapshot: 1\nnodes: [{name: a, count: %d, zone: here, gpu_type: A100-40, gpus: 4}]\n' $(($2 / 4)) > cluster.yaml
   emit "$1" torchtitan torchtitan.toml
   emit small.yaml deepspeed deepspeed.json
   emit small.yaml deepspeed zero3.json --trainer deepspeed-zero3
   emit small.yaml accelerate accelerate.yaml
-  emit "$1" accelerate fsdp.yaml --trainer fsdp
+  emit "${1/long/large}" accelerate fsdp.yaml --trainer fsdp
+  emit batches.yaml accelerate hsdp.yaml --trainer hsdp --config slow.yaml
   emit "$1" nemo nemo.yaml
   emit "$1" mesh mesh.json --trainer megatron-core
   "$venv/bin/python" "$here/check.py" "$work" 2> check.log || {
@@ -74,5 +83,6 @@ for ((i = 1; i <= 20; i++)); do
   ((i % 4 > 0)) || kind=torchtitan
   "$bin/sailor" plan job.yaml --cluster cluster.yaml --format mesh --trainer $kind > "ranks-$i.$kind.json" 2> emit.log || rm "ranks-$i.$kind.json"   # no plan fits
 done
+check long.yaml 32
 check large.yaml 16
 check small.yaml 8

@@ -92,6 +92,9 @@ std::vector<std::map<std::string, std::string>> rank_environments(
     set["SAILOR_MICROBATCH"] = std::to_string(microbatch_of(plan, pipeline));
     set["SAILOR_MICROBATCHES"] = std::to_string(pipeline.microbatches);
     set["SAILOR_RECOMPUTE"] = to_string(pipeline.stages[static_cast<size_t>(slot.stage)].recompute);
+    set["SAILOR_SHARD_RANKS"] =
+        std::to_string((plan.zero_group > 0 ? plan.zero_group : static_cast<int>(plan.pipelines.size())) *
+                       pipeline.stages[static_cast<size_t>(slot.stage)].shape.copies());
     set["SAILOR_GLOBAL_BATCH"] = std::to_string(plan.global_batch);
     if (plan.precision) set["SAILOR_PRECISION"] = to_string(*plan.precision);
   }

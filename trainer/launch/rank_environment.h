@@ -16,6 +16,7 @@
 //     SAILOR_PLAN                       the plan (JSON)
 //     SAILOR_PIPELINE, SAILOR_STAGE, SAILOR_TP_RANK, SAILOR_GPU_TYPE   place of the rank in it
 //     SAILOR_MICROBATCH, SAILOR_MICROBATCHES   sequences of a microbatch; microbatches per iteration
+//     SAILOR_SHARD_RANKS                data-parallel ranks in a row that share what is sharded
 //     SAILOR_GLOBAL_BATCH, SAILOR_PRECISION
 //     SAILOR_RECOMPUTE                  none, or what its stage recomputes in the backward: full, selective
 // Pure.

@@ -29,7 +29,7 @@ class Options(TypedDict, total=False):
     min_throughput: Optional[float]  # iterations per second
     max_gpus: Union[Mapping[str, Union[int, Mapping[str, int]]], str, None]  # {TYPE: N}, {TYPE: {ZONE: N}}, {"total": N}
     zones: Union[Sequence[str], str, None]  # use only these
-    trainer: Optional[str]  # what will run the plan: sailor, torchrun, accelerate, fsdp, deepspeed, deepspeed-zero3, megatron-core or torchtitan
+    trainer: Optional[str]  # what will run the plan: sailor, torchrun, accelerate, fsdp, hsdp, deepspeed, deepspeed-zero3, megatron-core or torchtitan
     search_space: Optional[str]  # full or paper
     cost_model: Optional[str]  # native or published
     allow: Union[Sequence[str], str, None]  # names of features of plans, as of --allow; or all; or none

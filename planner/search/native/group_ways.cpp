@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <tuple>
 
 #include "planner/search/native/recompute_levels.h"
 
@@ -198,7 +199,8 @@ void GroupWays::add_pool(const SpacePool& pool, int number) {
 std::vector<RecomputeRange> GroupWays::recompute_ranges(int option) const {
   std::vector<RecomputeRange> ranges(1);
   if (!question_.recompute || !space_.can_recompute(option, Recompute::full)) return ranges;
-  if (!space_.context.framework.recompute_parts) {
+  const FrameworkStyle& style = space_.context.framework;
+  if (!style.recompute_parts && style.recompute_some == FrameworkStyle::SomeBlocks::none) {
     ranges.push_back({true, Recompute::full});
     return ranges;
   }
@@ -223,7 +225,8 @@ std::vector<RecomputeRange> GroupWays::recompute_ranges(int option) const {
   if (!alike) return {{false, Recompute::full}};
   const auto again_s = [&](Recompute level) { return least_s[static_cast<size_t>(level)]; };
   const auto kept = [&](Recompute level) { return static_cast<double>(sizes[1].kept_bytes(level)); };
-  const std::vector<Recompute> levels = lower_hull(again_s, kept);
+  const std::vector<Recompute> levels =
+      style.recompute_parts ? lower_hull(again_s, kept) : std::vector{Recompute::none, Recompute::full};
   for (size_t i = 0; i + 1 < levels.size(); ++i) {
     const double begin_s = again_s(levels[i]), length_s = again_s(levels[i + 1]) - begin_s;
     // What costs next to nothing is one range.
@@ -293,8 +296,8 @@ void GroupWays::find_needs(const ZoneRates& rates) {
   for (const SpaceOption& option : space_.options)
     for_each_layer([&](LayerKind kind, int layer) {
       double parameters = space_.kinds.parameters(option.kind, layer, layer + 1);
-      // Along a ring tied matrices are one where the same ranks hold both.
-      if (!mesh && kind == kLast)
+      // Tied matrices are one along a ring where the same ranks hold both, and after rounds.
+      if (kind == kLast && (!mesh || zero >= Zero::gradients))
         parameters -= static_cast<double>(space_.kinds[option.kind].sizes->back().tied_parameters);
       gradient_bytes[kind] =
           std::min(gradient_bytes[kind], parameters * option.shape.parts() * style.sync_bytes_at(precision));
@@ -307,7 +310,8 @@ void GroupWays::find_needs(const ZoneRates& rates) {
   for (size_t w = 0; w < ways.size(); ++w) {
     GroupWay& way = ways[w];
     const auto option = static_cast<size_t>(way.option);
-    const auto [alone_s_per_byte, s_per_byte] = sums_s_per_byte(way);
+    double alone_s_per_byte = 0, s_per_byte = 0;
+    std::tie(alone_s_per_byte, s_per_byte) = sums_s_per_byte(way);
     if (question_.replicas > 1) {
       first_sum_s = std::min(first_sum_s, phases * gradient_bytes[kFirst] * alone_s_per_byte);
       last_sum_s =
@@ -343,7 +347,6 @@ void GroupWays::find_needs(const ZoneRates& rates) {
   }
   // All wait for it; unless the first group may end before the others.
   if (mesh && !split) last_sum_s = first_sum_s;
-  if (question_.replicas > 1) first_after_s = first_sum_s + fastest[kFirst].after_s;
   forward_s = fastest[kFirst].forward_s + blocks() * fastest[kBlock].forward_s + fastest[kLast].forward_s;
   path_s = fastest[kFirst].trip_s() + blocks() * fastest[kBlock].trip_s() + fastest[kLast].trip_s();
   for (const double layer_charge : least_charge) charge += layer_charge;

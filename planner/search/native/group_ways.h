@@ -143,9 +143,8 @@ class GroupWays {
   double forward_s = kNever;               // forward part of path_s: no gradient reduction begins before
   double overhead_s = kNever;              // lower bound for an iteration
   double charge = 0;                       // lower bound for a microbatch
-  // Of the first layer's sums; of those of the lowest layer of any group, which no backward hides; of what
-  // follows the end of the first group.
-  double first_sum_s = 0, last_sum_s = 0, first_after_s = 0;
+  // Of the first layer's sums; of those of the lowest layer of any group, which no backward hides.
+  double first_sum_s = 0, last_sum_s = 0;
   bool grouped = false;      // may groups of replicas each have a copy of the states?
   bool mesh = false;         // are gradients reduced over a mesh?
   bool split = false;        // may backwards be split?

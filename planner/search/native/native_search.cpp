@@ -99,7 +99,8 @@ PlanFeatures offered(const PlanOptions& options, const PlanningContext& context)
   if (!framework.may_shard_optimizer) out.erase(PlanFeature::zero1);
   if (framework.uniform_plans || !framework.may_shard_optimizer) out.erase(PlanFeature::zero2);
   if (!out.contains(PlanFeature::zero2) || context.job.training.lora) out.erase(PlanFeature::zero3);
-  if (framework.uniform_plans || !out.contains(PlanFeature::zero1)) out.erase(PlanFeature::hybrid_zero);
+  if (!framework.hybrid_zero || (!out.contains(PlanFeature::zero1) && !shards_optimizer(framework.zero)))
+    out.erase(PlanFeature::hybrid_zero);
   return out;
 }
 
@@ -132,12 +133,12 @@ class NativeSearch {
         scorer_(space_, goal_of(context.job), steps(), deadline_),
         groups_states_(savings.groups) {
     if (offered_.contains(PlanFeature::recompute)) scorer_.recompute_as_needed();
-    if (groups_states_) scorer_.group_states();
+    if (groups_states_ && !context.framework.uniform_plans) scorer_.group_states();
   }
 
   SearchResult run() {
     if (context_.framework.uniform_plans) {
-      result_.stats.configurations = score_uniform_plans(scorer_, offered_);
+      result_.stats.configurations = score_uniform_plans(scorer_, offered_, groups_states_);
     } else if (!space_.options.empty()) {
       start_from_previous();
       if (extent_ != Extent::previous) start_from_nothing();

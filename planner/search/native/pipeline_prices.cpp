@@ -49,21 +49,18 @@ double PipelinePrices::least(double s, int microbatches, bool interleave, const 
 
 bool PipelinePrices::in_time(const LayerNeeds& of, const LayerNeeds& before, double late) const {
   const double all_s = m_ * of.both_s();
-  const bool by_sums =
-      before.forward_s + m_ * of.forward_s + late * of.backward_s + of.sums_s + of.after_s <= s_ &&
-      ways_.forward_s + of.near_sums_s + of.after_s <= s_;
+  // What follows the sums on a later group is hidden by the first forwards of those before it.
+  const double first_s = ways_.fastest[kFirst].after_s;
+  const double begin_s = std::max(before.forward_s + first_s, of.after_s);
+  const bool by_sums = begin_s + m_ * of.forward_s + late * of.backward_s + of.sums_s <= s_ &&
+                       ways_.forward_s + of.near_sums_s + first_s <= s_;
   if (split_) {
     const double sum_s = before.forward_s > 0 ? ways_.last_sum_s : ways_.first_sum_s;
-    return before.forward_s + all_s + (several_ ? sum_s : 0) + of.after_s <= s_ && (!several_ || by_sums);
+    return begin_s + all_s + (several_ ? sum_s : 0) <= s_ && (!several_ || by_sums);
   }
-  if (!several_) return before.both_s() + all_s <= s_ && before.forward_s + all_s + of.after_s <= s_;
-  // Over a mesh all step together, after the first layer's sums.
-  const double end_s = before.both_s() + all_s;
-  if (ways_.mesh
-          ? end_s + ways_.first_sum_s + of.after_s > s_
-          : end_s + ways_.first_after_s > s_ || before.forward_s + all_s + ways_.last_sum_s + of.after_s > s_)
-    return false;
-  return by_sums;
+  const double end_s = begin_s + all_s + before.backward_s;
+  if (!several_) return end_s <= s_;
+  return end_s + ways_.first_sum_s <= s_ && begin_s + all_s + ways_.last_sum_s <= s_ && by_sums;
 }
 
 bool PipelinePrices::in_time(const GroupWay& way, int first, int end) const {
@@ -153,10 +150,9 @@ bool PipelinePrices::has_room(int way, int first, int end, int flight) const {
 
 double PipelinePrices::waiting(const LayerNeeds& needs, double price, double others) const {
   if (weights_.waits == 0) return 0;
-  const double after_s = split_       ? ways_.last_sum_s + needs.after_s
-                         : ways_.mesh ? ways_.first_sum_s + needs.after_s
-                                      : ways_.first_after_s;
-  const double own_s = (m_ - 1) * needs.both_s() + (several_ ? after_s : 0);
+  const double sum_s = split_ ? ways_.last_sum_s : ways_.first_sum_s;
+  const double after_s = several_ ? sum_s + ways_.fastest[kFirst].after_s : 0;
+  const double own_s = (m_ - 1) * needs.both_s() + after_s;
   return weights_.waits * (price * (own_s / s_ - 1) + others / s_);
 }
 

@@ -176,6 +176,37 @@ double offload_s(const Space& space, const PlanTemplate& of, const TemplateClass
   return more_s / (sharded ? sharers(space, of, pipelines.stages[group].option) : 1);
 }
 
+// Empty if it is no plan.
+std::vector<CompactStage> stages_of(const Space& space, const TemplateClass& pipelines) {
+  std::vector<CompactStage> stages;
+  stages.reserve(pipelines.stages.size());
+  for (const TemplateStage& stage : pipelines.stages) {
+    const int layer = stages.empty() ? 0 : stages.back().end_layer;
+    if (stage.end_layer <= layer) return {};
+    const int kind = space.options[static_cast<size_t>(stage.option)].kind;
+    stages.push_back({kind, layer, stage.end_layer, stage.recompute, -1, stage.weight_delay});
+  }
+  return stages;
+}
+
+// Of each pipeline.
+int most_microbatches(const TemplateClass& pipelines) {
+  return static_cast<int>((pipelines.microbatches + pipelines.pipelines - 1) / pipelines.pipelines);
+}
+
+// How many blocks the stages recompute that a GPU group has in turn, with so many blocks each: `number` first
+// ones of each, or every `number`-th one of all.
+std::vector<int> some_blocks(FrameworkStyle::SomeBlocks which, int number, const std::vector<int>& blocks) {
+  std::vector<int> out;
+  int before = 0;
+  for (const int all : blocks) {
+    out.push_back(which == FrameworkStyle::SomeBlocks::first ? std::min(number, all)
+                                                             : (before + all) / number - before / number);
+    before += all;
+  }
+  return out;
+}
+
 }  // namespace
 
 std::vector<Recompute> lower_hull(const OfLevel& again_s, const OfLevel& kept) {
@@ -201,16 +232,9 @@ std::vector<Recompute> worthwhile_levels(const Space& space, int option, int mic
 void recompute_least(const Space& space, IterationModel& model, PlanTemplate& of, size_t pipeline_class,
                      Offloading offloading) {
   TemplateClass& pipelines = of.classes[pipeline_class];
-  std::vector<CompactStage> stages;
-  stages.reserve(pipelines.stages.size());
-  for (const TemplateStage& stage : pipelines.stages) {
-    const int layer = stages.empty() ? 0 : stages.back().end_layer;
-    if (stage.end_layer <= layer) return;  // no plan
-    const int kind = space.options[static_cast<size_t>(stage.option)].kind;
-    stages.push_back({kind, layer, stage.end_layer, stage.recompute, -1, stage.weight_delay});
-  }
-  const auto microbatches =
-      static_cast<int>((pipelines.microbatches + pipelines.pipelines - 1) / pipelines.pipelines);
+  std::vector<CompactStage> stages = stages_of(space, pipelines);
+  if (stages.empty()) return;
+  const int microbatches = most_microbatches(pipelines);
   const int microbatch = of.microbatch_of(pipelines);
   const size_t groups = of.groups(pipelines);
   std::optional<Levels> levels;
@@ -235,6 +259,59 @@ void recompute_least(const Space& space, IterationModel& model, PlanTemplate& of
       if (least) pipelines.stages[i].recompute = group.at(*least, i);
     }
   }
+}
+
+void recompute_some(const Space& space, IterationModel& model, PlanTemplate& of) {
+  using SomeBlocks = FrameworkStyle::SomeBlocks;
+  const SomeBlocks which = space.context.framework.recompute_some;
+  if (which == SomeBlocks::none || of.classes.front().stages.front().recompute != Recompute::full) return;
+  const size_t groups = of.groups(of.classes.front());
+  std::vector<std::vector<CompactStage>> classes;
+  for (const TemplateClass& pipelines : of.classes) {
+    classes.push_back(stages_of(space, pipelines));
+    if (classes.back().empty()) return;
+  }
+  const auto blocks_of = [&](const CompactStage& stage) {
+    return std::max(0, std::min(stage.end_layer, space.layers() - 1) - std::max(stage.first_layer, 1));
+  };
+  const auto recompute = [&](int number) {
+    for (std::vector<CompactStage>& stages : classes)
+      for (size_t g = 0; g < groups; ++g) {
+        std::vector<int> blocks;
+        for (size_t i = g; i < stages.size(); i += groups) blocks.push_back(blocks_of(stages[i]));
+        const std::vector<int> some = some_blocks(which, number, blocks);
+        for (size_t n = 0; n < blocks.size(); ++n)
+          stages[g + n * groups].recompute =
+              some[n] == blocks[n] ? StageRecompute(blocks[n] > 0 ? Recompute::full : Recompute::none)
+                                   : StageRecompute(Recompute::full, some[n], Recompute::none);
+      }
+  };
+  const auto fits = [&](int number) {
+    recompute(number);
+    for (size_t c = 0; c < classes.size(); ++c)
+      for (size_t g = 0; g < groups; ++g) {
+        const TemplateClass& pipelines = of.classes[c];
+        const PipelineMemoryInput memory{of.microbatch_of(pipelines), of.interleave,
+                                         most_microbatches(pipelines),
+                                         sharers(space, of, pipelines.stages[g].option), of.zero};
+        if (model.missing_bytes(classes[c], static_cast<int>(g), memory) > 0) return false;
+      }
+    return true;
+  };
+  // From few blocks to many.
+  int most = 0;
+  for (const CompactStage& stage : classes.front()) most = std::max(most, blocks_of(stage));
+  const auto number = [&](int i) { return which == SomeBlocks::first ? i : space.layers() - i; };
+  int low = 0, high = which == SomeBlocks::first ? most : space.layers() - 1;
+  if (!fits(number(high))) return;
+  while (high - low > 1) {
+    const int middle = (low + high) / 2;
+    (fits(number(middle)) ? high : low) = middle;
+  }
+  recompute(number(high));
+  for (size_t c = 0; c < classes.size(); ++c)
+    for (size_t i = 0; i < classes[c].size(); ++i)
+      of.classes[c].stages[i].recompute = classes[c][i].recompute;
 }
 
 }  // namespace sailor::native

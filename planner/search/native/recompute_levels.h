@@ -1,6 +1,7 @@
 // How much the stages of a template recompute, and whether they offload: the least that fits into memory,
-// because both only cost time. For frameworks that have several levels (FrameworkStyle::recompute_parts);
-// with others a stage recomputes whole or not at all, and searches try both.
+// because both only cost time. For frameworks that have several levels (FrameworkStyle::recompute_parts).
+// With others all stages recompute alike, whole, or some of their blocks (FrameworkStyle::recompute_some), or
+// not at all.
 #pragma once
 
 #include <functional>
@@ -29,5 +30,10 @@ enum class Offloading {
 // weights.
 void recompute_least(const Space& space, IterationModel& model, PlanTemplate& of, size_t pipeline_class,
                      Offloading offloading = Offloading::cheaper);
+
+// Sets the stages of a template that recompute whole, and are cut alike in all classes, to the fewest blocks
+// that the framework can recompute and with which all GPUs have enough memory; if there is no such number, it
+// changes nothing.
+void recompute_some(const Space& space, IterationModel& model, PlanTemplate& of);
 
 }  // namespace sailor::native

@@ -36,7 +36,7 @@ Candidate without_idle_savings(const PlanningContext& context, Candidate candida
     take(std::move(whole));
   }
   for (const Zero zero : {Zero::gradients, Zero::optimizer}) {
-    if (candidate.plan.zero <= zero) continue;
+    if (candidate.plan.zero <= zero || context.framework.zero > zero) continue;
     Plan whole = candidate.plan;
     whole.zero = zero;
     take(std::move(whole));
@@ -46,6 +46,9 @@ Candidate without_idle_savings(const PlanningContext& context, Candidate candida
     shared.zero_group = 0;
     if (can_sum_in_one_order(shared)) take(std::move(shared));
   }
+  // What the framework shards in any case only groups need to name.
+  if (candidate.plan.zero_group == 0 && candidate.plan.zero <= context.framework.zero)
+    candidate.plan.zero = Zero::none;
   return candidate;
 }
 
@@ -151,7 +154,9 @@ void search_savings(const PlanningContext& context, const PlanOptions& options, 
     all.context = true;
     search(all);
   }
-  const auto shards = [](const Candidate& candidate) { return shards_optimizer(candidate.plan.zero); };
+  const auto shards = [&](const Candidate& candidate) {
+    return shards_optimizer(std::max(candidate.plan.zero, context.framework.zero));
+  };
   if (possible.groups && result.status == SearchStatus::found &&
       (std::ranges::any_of(result.candidates, shards) || may_gain())) {
     const Plan& best = result.candidates.front().plan;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "planner/search/native/cut_layers.h"
+#include "planner/search/native/recompute_levels.h"
 #include "planner/search/native/shapes.h"
 #include "planner/search/native/usual_ways.h"
 
@@ -23,10 +24,11 @@ struct UniformShape {
 
 class UniformPlans {
  public:
-  UniformPlans(Scorer& scorer, const PlanFeatures& offered)
+  UniformPlans(Scorer& scorer, const PlanFeatures& offered, bool groups)
       : scorer_(scorer),
         space_(scorer.space()),
         offered_(offered),
+        groups_(groups),
         estimates_(space_),
         batch_(space_.context.job.training.global_batch) {
     const int limit = space_.context.framework.max_stages;
@@ -239,20 +241,34 @@ class UniformPlans {
   void score(PlanTemplate of) {
     for (const Zero zero : zero_degrees_of(space_, offered_, of)) {
       of.zero = zero;
-      bool any = false;
-      for (const bool by_speed : {false, true}) {
-        if (!cut(of, by_speed)) continue;
-        any = true;
-        score_placed(scorer_, of, {.thorough = true});
-        if (of.classes[0].stages.size() == 1) break;
+      score_cuts(of);
+      PlanTemplate grouped = of;
+      grouped.zero = std::max(zero, space_.context.framework.zero);
+      if (!groups_ || grouped.zero == Zero::none) continue;
+      for (const int group : zero_groups_to_try(space_, grouped)) {
+        grouped.zero_group = group;
+        score_cuts(grouped);
       }
-      if (!any) ++scorer_.rejected["memory"];
     }
+  }
+
+  void score_cuts(PlanTemplate of) {
+    bool any = false;
+    for (const bool by_speed : {false, true}) {
+      if (!cut(of, by_speed)) continue;
+      any = true;
+      PlanTemplate settled = of;
+      recompute_some(space_, scorer_.model(), settled);
+      score_placed(scorer_, settled, {.thorough = true});
+      if (of.classes[0].stages.size() == 1) break;
+    }
+    if (!any) ++scorer_.rejected["memory"];
   }
 
   Scorer& scorer_;
   const Space& space_;
   const PlanFeatures& offered_;
+  const bool groups_;
   Estimates estimates_;
   const int64_t batch_;
   int most_stages_ = 1;
@@ -262,8 +278,8 @@ class UniformPlans {
 
 }  // namespace
 
-int64_t score_uniform_plans(Scorer& scorer, const PlanFeatures& offered) {
-  return UniformPlans(scorer, offered).run();
+int64_t score_uniform_plans(Scorer& scorer, const PlanFeatures& offered, bool groups) {
+  return UniformPlans(scorer, offered, groups).run();
 }
 
 }  // namespace sailor::native

@@ -8,8 +8,8 @@
 
 namespace sailor::native {
 
-// Scores them in the order of estimates, until all are scored or the effort is spent. Returns how many shapes
-// there were.
-int64_t score_uniform_plans(Scorer& scorer, const PlanFeatures& offered);
+// Scores them in the order of estimates, until all are scored or the effort is spent. `groups`: also with
+// groups of pipelines that each have a copy of what is sharded. Returns how many shapes there were.
+int64_t score_uniform_plans(Scorer& scorer, const PlanFeatures& offered, bool groups);
 
 }  // namespace sailor::native

@@ -85,9 +85,68 @@ TEST_F(FrameworkConfigs, GroupsThatShareStatesAreADimensionOfTheirOwn) {
   const auto config = nlohmann::json::parse(mesh.text);
   EXPECT_EQ(config["mesh_shape"], (nlohmann::json{2, 2, 1, 1}));
   EXPECT_EQ(config["mesh_dim_names"], (nlohmann::json{"dp_replicate", "dp_shard", "pp", "tp"}));
-  for (const FrameworkConfig& out :
-       {accelerate_config(in_.job, of), deepspeed_config(in_.job, of), nemo_config(in_.job, of)})
+  EXPECT_EQ(value_of(nemo_config(in_.job, of).text, "num_distributed_optimizer_instances"), "2");
+  for (const FrameworkConfig& out : {accelerate_config(in_.job, of), deepspeed_config(in_.job, of)})
     EXPECT_EQ(out.why_not, "groups of its pipelines each have a copy of what ZeRO shards");
+  in_.job.trainer.kind = "hsdp";
+  of.zero = Zero::parameters;
+  const FrameworkConfig accelerate = accelerate_config(in_.job, of);
+  ASSERT_EQ(accelerate.why_not, "");
+  EXPECT_EQ(value_of(accelerate.text, "parallelism_config_dp_replicate_size"), "2");
+  EXPECT_EQ(value_of(accelerate.text, "parallelism_config_dp_shard_size"), "2");
+}
+
+TEST_F(FrameworkConfigs, ContextParallelRanksComeBetweenTheOthers) {
+  Plan of = plan(2, {{0, 6, "fast", 2}, {6, 10, "fast", 2}});
+  for (PlanPipeline& pipeline : of.pipelines)
+    for (PlanStage& stage : pipeline.stages) stage.shape.cp = 2;
+  const FrameworkConfig mesh = mesh_config(in_.job, of);
+  ASSERT_EQ(mesh.why_not, "");
+  const auto config = nlohmann::json::parse(mesh.text);
+  EXPECT_EQ(config["mesh_shape"], (nlohmann::json{2, 2, 2, 2}));
+  EXPECT_EQ(config["mesh_dim_names"], (nlohmann::json{"dp", "pp", "cp", "tp"}));
+  EXPECT_EQ(config["ranks"][2]["cp_rank"], 1);
+  EXPECT_EQ(config["ranks"][2]["tp_rank"], 0);
+  EXPECT_EQ(config["ranks"].size(), 16u);
+  const FrameworkConfig nemo = nemo_config(in_.job, of);
+  ASSERT_EQ(nemo.why_not, "");
+  EXPECT_EQ(value_of(nemo.text, "context_parallel_size"), "2");
+  EXPECT_EQ(value_of(nemo.text, "cp_comm_type"), "a2a");
+  EXPECT_THAT(nemo.notes, testing::Contains(testing::StartsWith(
+                              "start 16 ranks: tensor-parallel 2 x context-parallel 2 x data-parallel 2")));
+  EXPECT_EQ(torchtitan_config(in_.job, of).why_not, "it has context parallelism");
+}
+
+// Stages of five and three blocks.
+TEST_F(FrameworkConfigs, SomeBlocksAreRecomputed) {
+  const auto recomputing = [&](int first, int second) {
+    Plan of = split();
+    for (PlanPipeline& pipeline : of.pipelines)
+      for (const auto& [stage, blocks] : {std::pair(0, first), std::pair(1, second)})
+        pipeline.stages[static_cast<size_t>(stage)].recompute =
+            blocks == (stage == 0 ? 5 : 3) ? StageRecompute(Recompute::full)
+                                           : StageRecompute(Recompute::full, blocks, Recompute::none);
+    return of;
+  };
+  // The first two of every stage; every second one would be two of five and one of three.
+  const FrameworkConfig nemo = nemo_config(in_.job, recomputing(2, 2));
+  EXPECT_EQ(value_of(nemo.text, "recompute_method"), "block");
+  EXPECT_EQ(value_of(nemo.text, "recompute_num_layers"), "2");
+  EXPECT_EQ(torchtitan_config(in_.job, recomputing(2, 2)).why_not,
+            "some blocks of a stage recompute more than others");
+  const FrameworkConfig every = torchtitan_config(in_.job, recomputing(2, 1));
+  EXPECT_EQ(every.why_not, "");
+  EXPECT_EQ(value_of(every.text, "mode"), "\"selective\"");
+  EXPECT_EQ(value_of(every.text, "selective_ac_option"), "\"2\"");
+  EXPECT_EQ(nemo_config(in_.job, recomputing(2, 1)).why_not,
+            "some blocks of a stage recompute more than others");
+  // The first four, as far as there are.
+  EXPECT_EQ(value_of(nemo_config(in_.job, recomputing(4, 3)).text, "recompute_num_layers"), "4");
+  EXPECT_EQ(value_of(nemo_config(in_.job, recomputing(5, 3)).text, "recompute_method"), "uniform");
+  const auto mesh = nlohmann::json::parse(mesh_config(in_.job, recomputing(2, 1)).text);
+  EXPECT_EQ(mesh["recompute"], "full");
+  EXPECT_EQ(mesh["recomputed_every"], 2);
+  EXPECT_FALSE(mesh.contains("first_recomputed"));
 }
 
 TEST_F(FrameworkConfigs, TorchTitanAccumulatesWithoutStages) {

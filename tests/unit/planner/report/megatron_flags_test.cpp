@@ -89,6 +89,23 @@ TEST(MegatronFlags, GroupsThatShareStatesAreInstancesOfTheOptimizer) {
   EXPECT_TRUE(has(megatron_flags(in.job, plan), "--num-distributed-optimizer-instances 2"));
 }
 
+TEST(MegatronFlags, ContextParallelismAndRecomputationOfTheFirstBlocks) {
+  const test::Instance in = eight_blocks();
+  Plan plan = test::make_plan(in, 1, {{{0, 5, "fast", 2}, {5, 10, "fast", 2}}});
+  for (PlanStage& stage : plan.pipelines[0].stages) {
+    stage.shape.cp = 2;
+    stage.recompute = StageRecompute(Recompute::full, 3, Recompute::none);
+  }
+  const MegatronFlags m = megatron_flags(in.job, plan);
+  for (const char* flag : {"--context-parallel-size 2", "--cp-comm-type a2a", "--recompute-granularity full",
+                           "--recompute-method block", "--recompute-num-layers 3"})
+    EXPECT_TRUE(has(m, flag)) << flag << m.why_not;
+  EXPECT_EQ(m.notes.front(),
+            "start 8 ranks: tensor-parallel 2 x context-parallel 2 x data-parallel 1 x pipeline-parallel 2");
+  plan.pipelines[0].stages[1].shape.cp = 1;
+  EXPECT_EQ(megatron_flags(in.job, plan).why_not, "its stages have different context-parallel degrees");
+}
+
 TEST(MegatronFlags, Fp16HasTheLossScaleOfTheJob) {
   test::Instance in = eight_blocks();
   in.job.training.precision = Precision::fp16;

@@ -36,7 +36,8 @@ class ReferenceTimeline {
 
   Reference run() {
     std::vector<size_t> at(P_, 0);
-    std::vector<double> clock(P_, 0);
+    std::vector<double> clock;
+    for (int r = 0; r < P_; ++r) clock.push_back(times_[static_cast<size_t>(r)].ready_s);
     Reference out;
     out.last_backward_s.resize(P_);
     out.chunk_end_s.resize(static_cast<size_t>(P_) * v_);

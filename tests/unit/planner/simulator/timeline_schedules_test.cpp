@@ -61,6 +61,8 @@ class Draw {
     }
     for (int i = 0; i < c.stages * c.schedule.chunks; ++i) c.times.push_back(stage());
     if (below(3) == 0)
+      for (size_t i = 0; i < static_cast<size_t>(c.stages); ++i) c.times[i].ready_s = 2 * duration();
+    if (below(3) == 0)
       for (int i = 0; i < c.stages * c.schedule.chunks; ++i) c.last.push_back(stage());
     const bool can_split =
         c.schedule.chunks == 1 && !c.schedule.forwards_first && c.schedule.p2p == P2p::asynchronous;
@@ -182,8 +184,8 @@ TEST(TimelineSchedules, AnyShorterDurationNeverTakesLonger) {
     const Timeline before = timeline(c);
     std::vector<StageTimes>& times = !c.last.empty() && draw.below(2) == 0 ? c.last : c.times;
     StageTimes& s = times[static_cast<size_t>(draw.below(static_cast<int>(times.size())))];
-    double* fields[] = {&s.forward_s, &s.backward_s, &s.send_forward_s, &s.send_backward_s};
-    const int field = draw.below(4);
+    double* fields[] = {&s.forward_s, &s.backward_s, &s.send_forward_s, &s.send_backward_s, &s.ready_s};
+    const int field = draw.below(5);
     const double factor = draw.below(3) == 0 ? 0.0 : 0.7;
     *fields[field] *= factor;
     if (field == 1) s.weight_s *= factor;
@@ -253,6 +255,17 @@ TEST(TimelineSchedules, ASplitBackwardByHand) {
   EXPECT_EQ(t.chunk_end_s, (std::vector<double>{10, 10}));
   EXPECT_EQ(t.last_backward_s, (std::vector<double>{8, 9}));
   EXPECT_EQ(t.stage_busy_s, (std::vector<double>{9, 9}));
+}
+
+// The second stage is not ready when the first activation arrives, after 1 s, but 2 s later.
+TEST(TimelineSchedules, AStageBeginsWhenItIsReady) {
+  std::vector<StageTimes> times(2, {1, 2, 0, 0});
+  times[1].ready_s = 1;
+  EXPECT_EQ(pipeline_timeline({}, times, 4).makespan_s, 1 + 4 * 3 + 2);
+  times[1].ready_s = 3;
+  const Timeline late = pipeline_timeline({}, times, 4);
+  EXPECT_EQ(late.makespan_s, 3 + 4 * 3 + 2);
+  EXPECT_EQ(late.stage_busy_s, (std::vector<double>{12, 12}));
 }
 
 // Narayanan et al., 2021: (P - 1) / (v M) of the ideal time is bubble.

@@ -4,9 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "planner/inputs/load_inputs.h"
 #include "planner/inputs/search_request.h"
+#include "planner/plan/feature_text.h"
 #include "planner/plan/validate.h"
+#include "planner/report/framework_config.h"
+#include "planner/report/megatron_flags.h"
 
 namespace sailor {
 namespace {
@@ -18,26 +23,29 @@ struct NodesOfType {
 
 struct UniformCase {
   const char* kind;
-  const char* model;
+  std::string model;
   int global_batch;
   std::vector<NodesOfType> cluster;
 };
 
 const char* const kSmallGpt =
     "family: gpt2, layers: 12, hidden: 768, heads: 12, sequence: 1024, vocabulary: 50304";
-const char* const kLlama8b =
-    "family: llama, layers: 32, hidden: 4096, heads: 32, kv_heads: 8, feed_forward: 14336, sequence: 4096, "
-    "vocabulary: 128256";
+std::string llama_8b(int sequence) {
+  return fmt::format(
+      "family: llama, layers: 32, hidden: 4096, heads: 32, kv_heads: 8, feed_forward: 14336, sequence: {}, "
+      "vocabulary: 128256",
+      sequence);
+}
 
-PlanningInputs inputs_of(const UniformCase& of) {
+PlanningInputs inputs_of(const UniformCase& of, const char* precision = "fp16") {
   std::string yaml = "sailor_snapshot: 1\nnodes:\n";
   for (const NodesOfType& nodes : of.cluster)
     yaml += fmt::format("  - {{name: {0}-, count: {1}, zone: z, gpu_type: {0}, gpus: {2}}}\n", nodes.gpu_type,
                         nodes.nodes, nodes.gpus);
   const JobSpec job =
-      parse_job_spec(fmt::format("model: {{{}}}\ntraining: {{global_batch: {}, precision: fp16, steps: 1}}\n"
+      parse_job_spec(fmt::format("model: {{{}}}\ntraining: {{global_batch: {}, precision: {}, steps: 1}}\n"
                                  "trainer: {{kind: {}, command: [python, train.py]}}\n",
-                                 of.model, of.global_batch, of.kind),
+                                 of.model, of.global_batch, precision, of.kind),
                      "job");
   return load_inputs(job, SiteConfig{}, {},
                      [&](const SiteConfig&) { return parse_snapshot(yaml, "cluster"); });
@@ -53,7 +61,7 @@ void expect_uniform(const Plan& plan) {
     for (size_t i = 0; i < first.stages.size(); ++i) {
       EXPECT_EQ(pipeline.stages[i].shape, first.stages[0].shape);
       EXPECT_EQ(pipeline.stages[i].end_layer, first.stages[i].end_layer);
-      EXPECT_EQ(pipeline.stages[i].recompute, first.stages[0].recompute);
+      EXPECT_EQ(pipeline.stages[i].recompute, first.stages[i].recompute);
     }
   }
 }
@@ -68,6 +76,9 @@ TEST_P(UniformPlans, AreAllThatIsOffered) {
   for (const Candidate& candidate : result.candidates) {
     expect_uniform(candidate.plan);
     EXPECT_TRUE(check_plan(candidate.plan, inputs.job).empty());
+    if (GetParam().kind == std::string("megatron-core")) {
+      EXPECT_EQ(megatron_flags(inputs.job, candidate.plan).why_not, "");
+    }
     EXPECT_TRUE(candidate.prediction.fits);
     const PlanPipeline& first = candidate.plan.pipelines.front();
     const auto within = [](size_t value, int limit) {
@@ -150,11 +161,14 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(UniformCase{"torchrun", kSmallGpt, 256, {{"A100-40", 2, 4}}},
                     UniformCase{"accelerate", kSmallGpt, 96, {{"A100-40", 1, 8}, {"H100-80", 1, 4}}},
                     UniformCase{"deepspeed", kSmallGpt, 512, {{"V100-32", 4, 4}}},
-                    UniformCase{"fsdp", kLlama8b, 256, {{"H100-80", 2, 8}, {"A100-80", 2, 8}}},
-                    UniformCase{"fsdp", kLlama8b, 64, {{"A100-40", 1, 8}}},
-                    UniformCase{"deepspeed-zero3", kLlama8b, 128, {{"L40S-48", 4, 8}}},
-                    UniformCase{"megatron-core", kLlama8b, 128, {{"A100-80", 4, 8}}},
-                    UniformCase{"megatron-core", kLlama8b, 256, {{"H100-80", 2, 8}, {"A100-80", 2, 8}}}));
+                    UniformCase{"fsdp", llama_8b(4096), 256, {{"H100-80", 2, 8}, {"A100-80", 2, 8}}},
+                    UniformCase{"fsdp", llama_8b(4096), 64, {{"A100-40", 1, 8}}},
+                    UniformCase{"deepspeed-zero3", llama_8b(4096), 128, {{"L40S-48", 4, 8}}},
+                    UniformCase{"hsdp", llama_8b(4096), 128, {{"L40S-48", 4, 8}}},
+                    UniformCase{"megatron-core", llama_8b(4096), 128, {{"A100-80", 4, 8}}},
+                    UniformCase{"megatron-core", llama_8b(4096), 64, {{"A100-40", 2, 8}}},
+                    UniformCase{
+                        "megatron-core", llama_8b(4096), 256, {{"H100-80", 2, 8}, {"A100-80", 2, 8}}}));
 
 // GPUs of two types side by side, as many ranks of each as there are: with equal shares the slower set the
 // pace, and are still worth it when they are nearly as fast.
@@ -166,6 +180,68 @@ TEST(UniformPlansOfTwoTypes, UseBothWhereThatPays) {
   expect_uniform(result.candidates[0].plan);
   EXPECT_EQ(gpu_types_of(result.candidates[0].plan).size(), 2u);
   EXPECT_EQ(num_ranks(result.candidates[0].plan), 16);
+}
+
+Candidate best_plan(const PlanningInputs& inputs, const PlanOptions& options) {
+  SearchResult result = search(inputs.context(), options);
+  EXPECT_EQ(result.status, SearchStatus::found) << result.reason;
+  if (result.bound_iteration_s) {
+    EXPECT_GE(result.candidates[0].prediction.iteration_s, *result.bound_iteration_s);
+  }
+  return result.candidates.at(0);
+}
+
+// Memory lacks for a few blocks only.
+TEST(UniformPlansOfSomeBlocks, AreFasterThanThoseThatRecomputeAll) {
+  struct Case {
+    const char* kind;
+    int sequence, global_batch;
+  };
+  for (const auto& [kind, sequence, batch] :
+       {Case{"megatron-core", 8192, 128}, Case{"torchtitan", 65536, 16}}) {
+    PlanningInputs inputs = inputs_of({kind, llama_8b(sequence), batch, {{"A100-40", 4, 8}}}, "bf16");
+    PlanOptions options = plan_options({}, inputs.site);
+    options.allow.erase(PlanFeature::context_parallel);
+    options.allow.erase(PlanFeature::interleave);
+    const Candidate some = best_plan(inputs, options);
+    const auto has_some = [](const PlanStage& stage) { return stage.recompute.deep_blocks() > 0; };
+    EXPECT_TRUE(std::ranges::any_of(some.plan.pipelines[0].stages, has_some)) << kind;
+    inputs.framework.recompute_some = FrameworkStyle::SomeBlocks::none;
+    const Candidate all = best_plan(inputs, options);
+    EXPECT_LT(some.prediction.iteration_s, 0.99 * all.prediction.iteration_s) << kind;
+  }
+}
+
+// Nodes whose GPUs are linked a hundred times as fast as they are.
+TEST(UniformPlansOfGroups, ShareStatesWithinNodesWhereLinksBetweenThemAreSlow) {
+  PlanningInputs inputs = inputs_of({"hsdp", llama_8b(4096), 1024, {{"A100-80", 4, 8}}});
+  inputs.profiles.network = {};
+  for (const auto& [scope, rate] : {std::pair(NetworkProfile::Scope::intra_node, 2e11),
+                                    std::pair(NetworkProfile::Scope::inter_node, 2e9)})
+    inputs.profiles.network.add({{"", "", 0}, {"", "", 0}, scope, LinkCurve::from_rates(1e-5, rate, rate)});
+  PlanOptions options = plan_options({}, inputs.site);
+  const Candidate groups = best_plan(inputs, options);
+  EXPECT_EQ(groups.plan.zero_group, 8);
+  EXPECT_EQ(groups.plan.zero, Zero::parameters);
+  const FrameworkConfig config = accelerate_config(inputs.job, groups.plan);
+  EXPECT_NE(config.text.find("dp_replicate_size: 4\n"), std::string::npos) << config.why_not << config.text;
+  EXPECT_NE(config.text.find("dp_shard_size: 8\n"), std::string::npos);
+  options.allow.erase(PlanFeature::hybrid_zero);
+  const Candidate one = best_plan(inputs, options);
+  EXPECT_EQ(one.plan.zero_group, 0);
+  EXPECT_LT(groups.prediction.iteration_s, 0.8 * one.prediction.iteration_s);
+}
+
+TEST(UniformPlansOfLongSequences, SplitTokens) {
+  const PlanningInputs inputs =
+      inputs_of({"megatron-core", llama_8b(65536), 16, {{"A100-80", 1, 8}}}, "bf16");
+  PlanOptions options = plan_options({}, inputs.site);
+  const Candidate split = best_plan(inputs, options);
+  EXPECT_TRUE(has_context_parallelism(split.plan));
+  const MegatronFlags flags = megatron_flags(inputs.job, split.plan);
+  EXPECT_THAT(flags.flags, testing::Contains("--cp-comm-type a2a")) << flags.why_not;
+  options.allow.erase(PlanFeature::context_parallel);
+  EXPECT_LT(split.prediction.iteration_s, best_plan(inputs, options).prediction.iteration_s);
 }
 
 TEST(UniformPlansOfThePublishedModel, DoNotExist) {
