@@ -4,6 +4,7 @@
 #include <array>
 #include <deque>
 #include <queue>
+#include <stdexcept>
 #include <utility>
 
 #include "planner/simulator/schedule.h"
@@ -67,8 +68,8 @@ struct Use {
 struct Worker {
   size_t pipeline = 0;
   int group = 0;
-  std::vector<RoundReplay::Waits> before;  // by chunk: computation before the first layer
-  std::vector<Bucket> buckets;             // from the last layer down
+  std::vector<RoundReplay::Passes> before;  // by chunk: computation before the first layer
+  std::vector<Bucket> buckets;              // from the last layer down
   std::vector<Use> uses;
 
   // Its computation: the next use, and how far that is.
@@ -196,8 +197,8 @@ class RoundPlayer {
     std::vector<std::vector<uint32_t>> of_chunk(static_cast<size_t>(chunks_));
     for (int chunk = 0; chunk < chunks_; ++chunk) {
       const RoundStage& stage = stage_of(worker, chunk);
-      RoundReplay::Waits& before =
-          worker.before.emplace_back(RoundReplay::Waits{stage.forward_s, stage.backward_s});
+      RoundReplay::Passes& before =
+          worker.before.emplace_back(RoundReplay::Passes{stage.forward_s, stage.backward_s});
       for (const LayerWork& layer : stage.layers) {
         before.forward_s -= layer.forward_s;
         before.backward_s -= layer.backward_s;
@@ -477,6 +478,8 @@ class RoundPlayer {
   }
 
   void finish() {
+    for (const Worker& worker : workers_)
+      if (worker.next < worker.uses.size()) throw std::logic_error("round replay: ranks wait for each other");
     for (size_t p = 0; p < pipelines_.size(); ++p) {
       const double more_s = left_s(p);
       RoundReplay::Pipeline& out = out_.pipelines[p];
@@ -484,7 +487,7 @@ class RoundPlayer {
       const auto replayed = static_cast<double>(own_[p]);
       timeline.stage_busy_s.assign(static_cast<size_t>(groups(p)), 0);
       for (size_t i = 0; i < out.waits.size(); ++i) {
-        RoundReplay::Waits& waits = out.waits[i];
+        RoundReplay::Passes& waits = out.waits[i];
         waits = {waits.forward_s / replayed, waits.backward_s / replayed};
         const RoundStage& stage = pipelines_[p].stages[i];
         timeline.stage_busy_s[i % timeline.stage_busy_s.size()] +=

@@ -32,12 +32,12 @@ struct RoundPipeline {
 };
 
 struct RoundReplay {
-  struct Waits {  // of a stage for exchanges, in the mean of its microbatches
+  struct Passes {  // of a microbatch through a stage
     double forward_s = 0, backward_s = 0;
   };
   struct Pipeline {
     Timeline timeline;                 // a stage is busy while it waits for exchanges, too
-    std::vector<Waits> waits;          // by stage
+    std::vector<Passes> waits;         // by stage: for exchanges, in the mean of its microbatches
     std::vector<double> rounds_end_s;  // by GPU group: the last exchange is over
   };
   std::vector<Pipeline> pipelines;

@@ -55,7 +55,8 @@ PublishedRun run_of(const convert::CsvRow& row) {
   uniform.model = run.job.model.name;
   uniform.tp = row.integer("tp");
   uniform.pp = row.integer("pp");
-  uniform.dp = row.integer("gpus") / (uniform.tp * uniform.pp);
+  uniform.cp = row.empty("cp") ? 1 : row.integer("cp");
+  uniform.dp = row.integer("gpus") / (uniform.tp * uniform.cp * uniform.pp);
   uniform.interleave = row.integer("interleave");
   uniform.cuts = convert::even_cuts(run.job.model.layers, uniform.pp * uniform.interleave);
   uniform.microbatch = row.integer("microbatch");

@@ -20,10 +20,11 @@ const char* const kTable = SAILOR_SOURCE_DIR "/tests/bench/published_runs.csv";
 std::string error_of_row(const std::string& row) {
   const ScratchDirectory scratch;
   const std::string path = scratch.path() + "/runs.csv";
-  std::ofstream(path) << "run,model,gpu_type,gpus,tp,pp,interleave,microbatch,global_batch,recompute,zero1,"
-                         "zero_group,framework,"
-                         "options,iteration_s,tokens_per_s,stated_mfu_pct,ours_like,not_modelled,source\n"
-                      << row << "\n";
+  std::ofstream(path)
+      << "run,model,gpu_type,gpus,tp,pp,cp,interleave,microbatch,global_batch,recompute,zero1,"
+         "zero_group,framework,"
+         "options,iteration_s,tokens_per_s,stated_mfu_pct,ours_like,not_modelled,source\n"
+      << row << "\n";
   return test::error_of([&] { load_published_runs(path); });
 }
 
@@ -31,7 +32,7 @@ const std::string kModel =
     "\"{family: gpt2, layers: 24, hidden: 2048, heads: 16, sequence: 2048, vocabulary: 50264}\"";
 
 TEST(PublishedRuns, ARunNeedsItsSourceAndAnMfuOfItsTime) {
-  const std::string run = "a," + kModel + ",A100-80,8,1,1,1,8,512,none,true,,sailor-nccl,,,169e3,";
+  const std::string run = "a," + kModel + ",A100-80,8,1,1,,1,8,512,none,true,,sailor-nccl,,,169e3,";
   EXPECT_EQ(error_of_row(run + "61.5,true,,a paper"), "no error");
   EXPECT_THAT(error_of_row(run + "61.5,true,,"), HasSubstr("runs.csv:2: a published run needs its source"));
   EXPECT_THAT(error_of_row(run + "48,true,,a paper"),

@@ -8,7 +8,7 @@
 namespace sailor::native {
 namespace {
 
-using Waits = RoundReplay::Waits;
+using Passes = RoundReplay::Passes;
 
 RoundStage round_stage(int first_layer, int layers, const LayerRound& round, const LayerWork& work) {
   RoundStage stage;
@@ -28,7 +28,7 @@ RoundReplay replay(const std::vector<RoundPipeline>& pipelines, int chunks = 1, 
   return replay_rounds(pipelines, {}, chunks, with_events);
 }
 
-Waits waits_of(const RoundStage& stage, int microbatches = 10) {
+Passes waits_of(const RoundStage& stage, int microbatches = 10) {
   return replay({pipeline_of(microbatches, {stage})}).pipelines[0].waits[0];
 }
 
@@ -52,7 +52,7 @@ TEST(RoundReplay, ReductionsLastUntilTheNextBackwardEnds) {
 
 TEST(RoundReplay, TwoLayersAreGatheredOnceInAnIteration) {
   for (const int layers : {1, 2, 3, 6}) {
-    const Waits waits = waits_of(round_stage(0, layers, {5, 0}, {1, 2}));
+    const Passes waits = waits_of(round_stage(0, layers, {5, 0}, {1, 2}));
     // At first all layers; later all but the two that the pass before ended with.
     const double first_s = 5 + (layers - 1) * (5 - 1.0), later_s = std::max(0, layers - 2) * (5 - 1.0);
     EXPECT_NEAR(10 * waits.forward_s, first_s + 9 * later_s, 1e-9) << layers;
