@@ -353,10 +353,19 @@ class Ranks(unittest.TestCase):
             sailor.ranks(self.uniform, "nodes")
 
     def test_have_groups_under_uniform_plans(self):
-        self.assertEqual(sailor.groups(self.uniform), ([[0, 1], [2, 3], [4, 5], [6, 7]], [[0, 4], [1, 5], [2, 6], [3, 7]],
-                                                       [[0, 2], [1, 3], [4, 6], [5, 7]]))
-        self.assertEqual(sailor.groups(self.uniform, "stages"), ([[0, 1], [2, 3], [4, 5], [6, 7]], [[0, 2], [1, 3], [4, 6], [5, 7]],
-                                                                 [[0, 4], [1, 5], [2, 6], [3, 7]]))
+        alone = [[rank] for rank in range(8)]
+        dp, pp = [[0, 4], [1, 5], [2, 6], [3, 7]], [[0, 2], [1, 3], [4, 6], [5, 7]]
+        self.assertEqual(sailor.groups(self.uniform), ([[0, 1], [2, 3], [4, 5], [6, 7]], dp, pp, alone, dp))
+        self.assertEqual(sailor.groups(self.uniform, "stages"), ([[0, 1], [2, 3], [4, 5], [6, 7]], pp, dp, alone, pp))
+
+    def test_have_groups_with_context_parallelism_and_copies_of_states(self):
+        split = [{"microbatches": 1, "stages": [{**stage(0, 6, 1, [0, 1], node), "cp": 2}]} for node in "abcd"]
+        plan = {"pipelines": split, "zero": "optimizer", "zero_group": 2}
+        ranks = sailor.ranks(plan)
+        self.assertEqual([(r.pipeline, r.tp_rank, r.cp_rank, r.gpu) for r in ranks[:3]], [(0, 0, 0, 0), (0, 0, 1, 1), (1, 0, 0, 0)])
+        groups = sailor.groups(plan)
+        self.assertEqual((groups.cp, groups.dp), ([[0, 1], [2, 3], [4, 5], [6, 7]], [[0, 2, 4, 6], [1, 3, 5, 7]]))
+        self.assertEqual(groups.shard, [[0, 1, 2, 3], [4, 5, 6, 7]])
 
     def test_with_interleaving_have_several_chunks(self):
         stages = [stage(0, 2, 1, [0]), stage(2, 3, 1, [1]), stage(3, 4, 1, [0]), stage(4, 6, 1, [1])]

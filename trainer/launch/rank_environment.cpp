@@ -88,6 +88,7 @@ std::vector<std::map<std::string, std::string>> rank_environments(
     set["SAILOR_PIPELINE"] = std::to_string(slot.pipeline);
     set["SAILOR_STAGE"] = std::to_string(slot.stage);
     set["SAILOR_TP_RANK"] = std::to_string(slot.tp_rank);
+    set["SAILOR_CP_RANK"] = std::to_string(slot.cp_rank);
     set["SAILOR_GPU_TYPE"] = pipeline.stages[static_cast<size_t>(slot.stage)].gpu_type;
     set["SAILOR_MICROBATCH"] = std::to_string(microbatch_of(plan, pipeline));
     set["SAILOR_MICROBATCHES"] = std::to_string(pipeline.microbatches);

@@ -100,6 +100,7 @@ TEST(RankEnvironment, LocalRanksIndexTheGpusOfThePlan) {
   EXPECT_EQ(whole[0].at("OMP_NUM_THREADS"), "2");
   EXPECT_EQ(whole[1].at("SAILOR_MICROBATCHES"), "3");
   EXPECT_EQ(whole[1].at("SAILOR_SHARD_RANKS"), "3");
+  EXPECT_EQ(whole[1].at("SAILOR_CP_RANK"), "0");
   // As Slurm names those of the job.
   const auto named = rank_environments(plan, RankOrder::pipelines, "n0", {"host", 1, "7", "/p"},
                                        "GPU-a,GPU-b,GPU-c,GPU-d", 6);
