@@ -10,6 +10,7 @@
 
 #include "planner/inputs/search_request.h"
 #include "planner/plan/plan_nodes.h"
+#include "planner/plan/rank_layout.h"
 #include "planner/plan/validate.h"
 #include "planner/report/candidate_table.h"
 #include "planner/search/change_room.h"
@@ -20,6 +21,7 @@ namespace sailor {
 namespace {
 
 constexpr double kWorthWhile = 0.02;
+constexpr double kWorthANode = 0.005;
 constexpr int kShown = 3;  // candidates of a search
 
 // A value to be minimized.
@@ -29,6 +31,19 @@ std::optional<double> objective_of(const JobSpec& job, const Plan& plan) {
 }
 
 }  // namespace
+
+void prefer_fewer_nodes(const Objective& objective, std::vector<Candidate>& candidates) {
+  const auto value = [&](const Candidate& candidate) {
+    return objective.value(candidate.prediction.figures());
+  };
+  const double limit = value(candidates.front()) * (1 + kWorthANode);
+  auto best = candidates.begin();
+  for (auto it = best; it != candidates.end(); ++it)
+    if (!it->only_shown && value(*it) <= limit &&
+        RankLayout(it->plan).nodes().size() < RankLayout(best->plan).nodes().size())
+      best = it;
+  std::rotate(candidates.begin(), best, best + 1);
+}
 
 void place_on_imagined_nodes(Plan& plan) {
   for (size_t p = 0; p < plan.pipelines.size(); ++p) {
@@ -108,6 +123,7 @@ Replanned Replanner::search_plan(const Snapshot& snapshot, std::vector<Plan> pre
   if (result.status == SearchStatus::time_limit)
     return {std::nullopt, "no plan was found in time", "", {}, false};
   if (result.status != SearchStatus::found) return {std::nullopt, result.reason, "", {}};
+  prefer_fewer_nodes(job().objective, result.candidates);
   std::vector<Plan> plans;
   for (Candidate& candidate : result.candidates) plans.push_back(candidate.plan);
   keep_first(result, kShown);

@@ -29,6 +29,10 @@ struct Replanned {
   Snapshot nodes{};      // for which it was made, with their free GPUs
 };
 
+// Of candidates that are worse than the best by half a per cent at most, the one with the fewest nodes
+// becomes the first: others may have the rest.
+void prefer_fewer_nodes(const Objective& objective, std::vector<Candidate>& candidates);
+
 class Replanner : public GrowthPlanner {
  public:
   struct Time {

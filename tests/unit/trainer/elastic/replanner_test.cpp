@@ -129,6 +129,23 @@ TEST_F(ReplannerTest, ASearchShowsTheCandidatesThatItChoseFrom) {
   EXPECT_EQ(replanned.nodes.nodes[1].free_gpus, (std::vector<int>{0, 1}));
 }
 
+TEST_F(ReplannerTest, PrefersFewerNodesToNextToNothing) {
+  const auto candidate = [&](std::vector<std::string> nodes, double iteration_s) {
+    Candidate out;
+    for (const std::string& node : nodes) out.plan.pipelines.push_back({2, {stage(0, 6, 1, node, {0})}});
+    out.prediction.iteration_s = iteration_s;
+    return out;
+  };
+  std::vector<Candidate> candidates = {candidate({"a", "b", "c"}, 1), candidate({"a", "b", "d"}, 1.001),
+                                       candidate({"a", "b"}, 1.004), candidate({"a"}, 1.01)};
+  prefer_fewer_nodes(Objective{}, candidates);
+  EXPECT_EQ(candidates[0].prediction.iteration_s, 1.004);
+  EXPECT_EQ(candidates[1].prediction.iteration_s, 1) << "the others stay in order";
+  EXPECT_EQ(candidates[2].prediction.iteration_s, 1.001);
+  prefer_fewer_nodes(Objective{}, candidates);
+  EXPECT_EQ(candidates[0].prediction.iteration_s, 1.004);
+}
+
 TEST_F(ReplannerTest, PlansTheSameWithWhatARunKeeps) {
   const std::string fixtures = std::string(SAILOR_SOURCE_DIR) + "/tests/golden/fixtures";
   const JobSpec job_there = load_job_spec(fixtures + "/sailor-42/job.yaml");
