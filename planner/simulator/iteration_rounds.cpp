@@ -6,6 +6,25 @@
 #include "planner/simulator/microbatch_rounds.h"
 
 namespace sailor::native {
+namespace {
+
+// Do all pipelines that share states go through the rounds in one order? The trainer refuses other plans
+// (check_plan()); as nobody runs them, their stages are predicted one by one.
+bool has_one_order(const CompactPlan& plan, Zero zero) {
+  if (zero < Zero::parameters && plan.interleave == 1) return true;
+  const auto alike = [](const CompactStage& a, const CompactStage& b) {
+    return a.first_layer == b.first_layer && a.end_layer == b.end_layer;
+  };
+  for (int j = 1; j < plan.pipelines(); ++j) {
+    const auto one = plan.of(j), before = plan.of(j - 1);
+    if (zero_group_of(plan, j) == zero_group_of(plan, j - 1) &&
+        !std::equal(one.begin(), one.end(), before.begin(), before.end(), alike))
+      return false;
+  }
+  return true;
+}
+
+}  // namespace
 
 void IterationModel::add_rounds(const CompactPlan& plan, IterationDetails& details) {
   details.has_rounds = false;
@@ -17,6 +36,7 @@ void IterationModel::add_rounds(const CompactPlan& plan, IterationDetails& detai
   const Zero zero = zero_of(plan, kinds_);
   if (zero < Zero::gradients) return;
   details.has_rounds = true;
+  const bool replayed = has_lockstep_rounds(style) && has_one_order(plan, zero);
   const PlanClasses& classes = details.classes;
   const Precision precision = context.precision;
   find_sums(plan, details);
@@ -36,7 +56,7 @@ void IterationModel::add_rounds(const CompactPlan& plan, IterationDetails& detai
               own = plan.microbatches[static_cast<size_t>(pipeline)],
               all = most[static_cast<size_t>(zero_group_of(plan, pipeline))];
     const auto stages = plan.of(pipeline);
-    if (has_lockstep_rounds(style)) details.rounds.push_back({zero_group_of(plan, pipeline), own, {}});
+    if (replayed) details.rounds.push_back({zero_group_of(plan, pipeline), own, {}});
     for (size_t i = 0; i < stages.size(); ++i) {
       const auto& [base, jitter] = details.layer_times[c][i];
       RoundTimes& of = rounds[c][i];
@@ -46,7 +66,7 @@ void IterationModel::add_rounds(const CompactPlan& plan, IterationDetails& detai
       steps_ += static_cast<int64_t>(layers.size());
       StageTimes& times = details.times[c][i];
       const double rounds_each = static_cast<double>(all) / own;
-      if (!has_lockstep_rounds(style)) {
+      if (!replayed) {
         const RoundDelays delays = round_delays(of, layers, rounds_each, style);
         times.forward_s += delays.forward_s;
         times.backward_s += delays.backward_s;
@@ -57,7 +77,7 @@ void IterationModel::add_rounds(const CompactPlan& plan, IterationDetails& detai
                                               times.forward_s, times.backward_s, times.send_forward_s,
                                               times.send_backward_s});
     }
-    if (has_lockstep_rounds(style))
+    if (replayed)
       details.least_rounds_s =
           std::max(details.least_rounds_s, all * least_exchange_s(details.rounds.back(), plan.interleave));
   }

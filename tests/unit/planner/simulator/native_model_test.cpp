@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "planner/plan/validate.h"
 #include "planner/simulator/iteration_model.h"
 #include "planner/simulator/style_schedule.h"
 #include "planner/spec/error.h"
@@ -429,6 +430,23 @@ TEST(NativeModel, ShardedParametersAreGatheredForEveryPassAndNotAfterTheStep) {
   EXPECT_NEAR(parameters.stages.at(0).backward_s - gradients.stages.at(0).backward_s, pass_s, 1e-9);
   EXPECT_NEAR(gradients.update_s - parameters.update_s, pass_s, 1e-9);
   EXPECT_LT(parameters.stages.at(0).memory.weights_bytes, gradients.stages.at(0).memory.weights_bytes);
+}
+
+// The trainer refuses them: their ranks would wait for each other.
+TEST(NativeModel, ShardedParametersOfUnlikeCutsArePredictedAllTheSame) {
+  Instance in = two_types();
+  in.set_network(0, 1e9);
+  Plan plan = test::make_plan(
+      in, 1, {{{0, 3, "fast", 1}, {3, 6, "fast", 1}}, {{0, 4, "slow", 1}, {4, 6, "slow", 1}}});
+  plan.zero = Zero::parameters;
+  EXPECT_FALSE(check_plan(plan, in.job).empty());
+  const Prediction p = with_style(in, own_framework(Ranks::gpus), plan);
+  EXPECT_GT(p.iteration_s, with_style(in, own_framework(Ranks::gpus),
+                                      [&] {
+                                        plan.zero = Zero::none;
+                                        return plan;
+                                      }())
+                               .pipeline_s);
 }
 
 TEST(NativeModel, OnlyPlansOverSeveralNodesHaveJitter) {
