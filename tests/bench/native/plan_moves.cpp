@@ -265,6 +265,13 @@ struct Mover {
     return degrees.size() > 1;
   }
 
+  bool change_zero_group() {
+    if (!allowed.contains(PlanFeature::hybrid_zero) || plan.zero == Zero::none) return false;
+    const int before = plan.zero_group;
+    draw_zero_group(plan, context.job.model, random);
+    return plan.zero_group != before;
+  }
+
   bool change_token_split() {
     plan.sequence_parallel = !plan.sequence_parallel;
     return allowed.contains(PlanFeature::sequence_parallel) && has_tensor_parallelism(plan);
@@ -341,7 +348,7 @@ struct Mover {
         &Mover::split_stage,           &Mover::lengthen,           &Mover::shorten,
         &Mover::move_microbatches,     &Mover::change_zero,        &Mover::change_recompute,
         &Mover::change_interleave,     &Mover::change_token_split, &Mover::change_weight_delay,
-        &Mover::change_own_microbatch,
+        &Mover::change_own_microbatch, &Mover::change_zero_group,
     };
     return (this->*random.pick(moves))();
   }
@@ -354,6 +361,7 @@ std::optional<Plan> random_move(const PlanningContext& context, const PlanFeatur
   Mover mover{context, allowed, plan, random};
   if (!mover.move()) return std::nullopt;
   mover.limit_weight_delays();
+  if (!zero_groups_match(mover.plan, context.job.model)) mover.plan.zero_group = 0;
   if (!can_sum_in_one_order(mover.plan)) return std::nullopt;
   return std::move(mover.plan);
 }

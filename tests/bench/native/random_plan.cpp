@@ -4,6 +4,7 @@
 #include <numeric>
 #include <set>
 
+#include "planner/plan/validate.h"
 #include "tests/bench/native/node_filler.h"
 
 namespace sailor::bench {
@@ -58,6 +59,15 @@ void cut_evenly(PlanPipeline& pipeline, int layers) {
   }
 }
 
+void draw_zero_group(Plan& plan, const ModelSpec& model, oracle::Random& random) {
+  std::vector<int> groups = {0};
+  for (int group = 1; group < static_cast<int>(plan.pipelines.size()); ++group) {
+    plan.zero_group = group;
+    if (zero_groups_match(plan, model)) groups.push_back(group);
+  }
+  plan.zero_group = random.pick(groups);
+}
+
 std::optional<Plan> random_plan(const PlanningContext& context, const PlanFeatures& allowed,
                                 oracle::Random& random) {
   std::set<std::string> type_set, zone_set;
@@ -106,6 +116,8 @@ std::optional<Plan> random_plan(const PlanningContext& context, const PlanFeatur
     cut_evenly(pipeline, layers);
   }
   if (!share_by_weight(plan, std::vector<double>(plan.pipelines.size(), 1))) return std::nullopt;
+  if (allowed.contains(PlanFeature::hybrid_zero) && plan.zero != Zero::none && random.chance(0.5))
+    draw_zero_group(plan, context.job.model, random);
   return plan;
 }
 

@@ -20,6 +20,9 @@ std::optional<Plan> random_plan(const PlanningContext& context, const PlanFeatur
 // or they do not make whole rounds.
 bool share_by_weight(Plan& plan, const std::vector<double>& weights);
 
+// Draws one of the groups of pipelines that can each have a copy of what ZeRO shards, or none.
+void draw_zero_group(Plan& plan, const ModelSpec& model, oracle::Random& random);
+
 // Splits the layers into stages of about the same number of them.
 void cut_evenly(PlanPipeline& pipeline, int layers);
 

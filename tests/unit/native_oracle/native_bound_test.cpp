@@ -93,11 +93,15 @@ class FastestPlans {
       look(candidate.plan);
   }
 
+  // How many of them have hybrid ZeRO.
+  int grouped() const { return grouped_; }
+
  private:
   std::optional<bench::Verdict> look(const Plan& plan) {
     const std::optional<bench::Verdict> verdict = judge_.verdict(plan);
     if (!verdict || !verdict->fits()) return verdict;
     const int pipelines = static_cast<int>(plan.pipelines.size());
+    grouped_ += plan.zero_group > 0 ? 1 : 0;
     // One replica shards nothing.
     const int microbatch = has_unlike_microbatches(plan) ? 0 : microbatch_of(plan, plan.pipelines[0]);
     bench::Rival& best =
@@ -108,13 +112,14 @@ class FastestPlans {
   }
 
   bench::Judge judge_;
+  int grouped_ = 0;
   std::map<std::tuple<int, int, Zero, bool>, bench::Rival> fastest_;
 };
 
 TEST(NativeBound, NoPlanOfATinyProblemIsFaster) {
   const Catalog catalog = load_catalog(SAILOR_SOURCE_DIR "/etc/catalog.yaml");
   oracle::Random random(103);
-  int kinds = 0;
+  int kinds = 0, grouped = 0;
   for (int number = 0; number < 160; ++number) {
     const oracle::PlannerInputs inputs = oracle::native_instance(catalog, 103, number, {12, 3, 2, 10});
     FastestPlans plans(inputs.context());
@@ -122,8 +127,10 @@ TEST(NativeBound, NoPlanOfATinyProblemIsFaster) {
     plans.uniform(100);
     if (number % 5 == 0) plans.search();
     kinds += plans.compare("instance " + std::to_string(number));
+    grouped += plans.grouped();
   }
   EXPECT_GT(kinds, 1000);
+  EXPECT_GT(grouped, 40);
 }
 
 // Compares on problems of realistic size, after `walks` walks of `moves` moves on each; returns the number of
