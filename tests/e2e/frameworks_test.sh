@@ -1,6 +1,6 @@
 #!/bin/bash
-# Scripts of other frameworks on processors, as elastic jobs over two GPU types: Hugging Face Accelerate with a transformers model, and DeepSpeed
-# with ZeRO-1. Each loses a node, goes on from its checkpoint with fewer ranks, and its loss falls to the end. (TorchTitan's trainer needs a GPU.)
+# Scripts of other frameworks on processors, as elastic jobs over two GPU types: Hugging Face Accelerate with a transformers model, DeepSpeed
+# with ZeRO-1, and PyTorch's fully_shard(). Each loses a node, goes on from its checkpoint with fewer ranks, and its loss falls to the end. (TorchTitan's trainer needs a GPU.)
 # Skipped without the frameworks (tests/frameworks/run.sh --install).
 python=${SAILOR_FRAMEWORKS_VENV:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/sailor/frameworks}/bin/python
 "$python" -c '' 2>/dev/null || { echo "skipped: no frameworks (tests/frameworks/run.sh --install BIN_DIR)"; exit 77; }
@@ -10,7 +10,7 @@ PYTHONPATH=$("$(dirname "${BASH_SOURCE[0]}")/../libtorch_2_11.sh" --python 2>/de
 # The frameworks may be in a directory of root's: the jobs are then root's too.
 if [ "$UID" = 0 ] && ! runuser -u "$SAILOR_CLUSTER_USER" -- test -x "$python"; then user() { "$@"; }; fi
 export PYTHONPATH GLOO_SOCKET_IFNAME=lo DS_ACCELERATOR=cpu PYTHONDONTWRITEBYTECODE=1 HF_HUB_OFFLINE=1
-cp "$e2e"/fixtures/train_{accelerate,deepspeed}.py "$e2e/../../trainer/python/sailor_steps.py" .
+cp "$e2e"/fixtures/train_{accelerate,deepspeed,hsdp}.py "$e2e/../../trainer/python/sailor_steps.py" .
 losses() { sed -n 's/^step [0-9]* loss //p' "$1"; }
 falls() { losses "$1" | awk 'NR == 1 { first = $1 } { last = $1 } END { exit !(NR > 20 && last < 0.7 * first) }'; }
 
@@ -52,4 +52,5 @@ YAML
 }
 trains accelerate
 trains deepspeed
+trains hsdp
 finish

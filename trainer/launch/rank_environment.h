@@ -14,7 +14,8 @@
 //     SAILOR_CHANGE                     of such a job: the file that says why ranks must end
 //     SAILOR_STEPS                      directory of trainer/record/program_steps.h
 //     SAILOR_PLAN                       the plan (JSON)
-//     SAILOR_PIPELINE, SAILOR_STAGE, SAILOR_TP_RANK, SAILOR_CP_RANK, SAILOR_GPU_TYPE   place of the rank in it
+//     SAILOR_PIPELINE, SAILOR_STAGE, SAILOR_TP_RANK, SAILOR_CP_RANK   place of the rank in it
+//     SAILOR_GPU_TYPE                   of its GPU
 //     SAILOR_MICROBATCH, SAILOR_MICROBATCHES   sequences of a microbatch; microbatches per iteration
 //     SAILOR_SHARD_RANKS                data-parallel ranks in a row that share what is sharded
 //     SAILOR_GLOBAL_BATCH, SAILOR_PRECISION
