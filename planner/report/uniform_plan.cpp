@@ -32,7 +32,8 @@ std::vector<int> fully_recomputed(const PlanPipeline& pipeline, const JobSpec& j
   return out;
 }
 
-// The number of first blocks of every stage, or 0 if they are not as many in all that have so many.
+// How many blocks every stage recomputes from its first one on, or all that it has if they are fewer; 0 if
+// stages differ.
 int first_recomputed(const PlanPipeline& pipeline, const JobSpec& job) {
   const std::vector<int> recomputed = fully_recomputed(pipeline, job);
   const int first = recomputed.empty() ? 0 : *std::ranges::max_element(recomputed);

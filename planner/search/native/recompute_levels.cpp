@@ -23,6 +23,10 @@ struct TypicalBlock {
   double again_s(Recompute level) const { return times.again(level, block, block + 1); }
 };
 
+int blocks_in(const CompactStage& stage, int layers) {
+  return std::max(0, std::min(stage.end_layer, layers - 1) - std::max(stage.first_layer, 1));
+}
+
 // Levels of an option, each of which keeps less than the one before.
 struct Levels {
   struct Level {
@@ -96,9 +100,7 @@ class GpuGroup {
   }
 
  private:
-  int blocks_of(const CompactStage& stage) const {
-    return std::max(0, std::min(stage.end_layer, layers_ - 1) - std::max(stage.first_layer, 1));
-  }
+  int blocks_of(const CompactStage& stage) const { return blocks_in(stage, layers_); }
 
   // Takes the mixture of two levels that has enough memory, if it is faster.
   void improve(Mix mix, Mix& best) {
@@ -194,8 +196,8 @@ int most_microbatches(const TemplateClass& pipelines) {
   return static_cast<int>((pipelines.microbatches + pipelines.pipelines - 1) / pipelines.pipelines);
 }
 
-// How many blocks the stages recompute that a GPU group has in turn, with so many blocks each: `number` first
-// ones of each, or every `number`-th one of all.
+// For the stages of a GPU group, in order, with this many blocks each: how many each recomputes if that is
+// the first `number` of every stage, or every `number`-th of all.
 std::vector<int> some_blocks(FrameworkStyle::SomeBlocks which, int number, const std::vector<int>& blocks) {
   std::vector<int> out;
   int before = 0;
@@ -271,14 +273,12 @@ void recompute_some(const Space& space, IterationModel& model, PlanTemplate& of)
     classes.push_back(stages_of(space, pipelines));
     if (classes.back().empty()) return;
   }
-  const auto blocks_of = [&](const CompactStage& stage) {
-    return std::max(0, std::min(stage.end_layer, space.layers() - 1) - std::max(stage.first_layer, 1));
-  };
   const auto recompute = [&](int number) {
     for (std::vector<CompactStage>& stages : classes)
       for (size_t g = 0; g < groups; ++g) {
         std::vector<int> blocks;
-        for (size_t i = g; i < stages.size(); i += groups) blocks.push_back(blocks_of(stages[i]));
+        for (size_t i = g; i < stages.size(); i += groups)
+          blocks.push_back(blocks_in(stages[i], space.layers()));
         const std::vector<int> some = some_blocks(which, number, blocks);
         for (size_t n = 0; n < blocks.size(); ++n)
           stages[g + n * groups].recompute =
@@ -300,7 +300,7 @@ void recompute_some(const Space& space, IterationModel& model, PlanTemplate& of)
   };
   // From few blocks to many.
   int most = 0;
-  for (const CompactStage& stage : classes.front()) most = std::max(most, blocks_of(stage));
+  for (const CompactStage& stage : classes.front()) most = std::max(most, blocks_in(stage, space.layers()));
   const auto number = [&](int i) { return which == SomeBlocks::first ? i : space.layers() - i; };
   int low = 0, high = which == SomeBlocks::first ? most : space.layers() - 1;
   if (!fits(number(high))) return;
