@@ -71,9 +71,8 @@ void check_stage(const PlanStage& stage, const std::string& where, const ModelSp
 }
 
 void check_context_parallel(const Plan& plan, const PlanStage& stage, const std::string& where,
-                            const ModelSpec& model, const PlanFeatures& allowed,
-                            std::vector<std::string>& violations) {
-  const int cp = stage.shape.cp, parts = stage.shape.gpus();
+                            const PlanFeatures& allowed, std::vector<std::string>& violations) {
+  const int cp = stage.shape.cp;
   if (cp == 1) return;
   const std::string degree = where + fmt::format("cp {} ", cp);
   if (cp < 1) {
@@ -82,13 +81,6 @@ void check_context_parallel(const Plan& plan, const PlanStage& stage, const std:
     violations.push_back(degree + "is not supported by this version's trainer");
   } else if (!plan.sequence_parallel) {
     violations.push_back(degree + "splits the tokens: set \"sequence_parallel\": true");
-  } else if (model.qk_norm == QkNorm::projection) {
-    violations.push_back(degree + "splits the heads of attention, over all of which this model has one norm");
-  } else if (model.heads % parts != 0 || model.key_value_heads() % parts != 0) {
-    violations.push_back(degree +
-                         fmt::format("times tp {} does not divide the model's {} heads and {} key and "
-                                     "value heads",
-                                     stage.shape.tp, model.heads, model.key_value_heads()));
   }
 }
 
@@ -300,7 +292,7 @@ std::vector<std::string> check_plan(const Plan& plan, const JobSpec& job, const 
     check_layers(pipeline, p, job.model.num_all_layers(), violations);
     for (size_t s = 0; s < pipeline.stages.size(); ++s) {
       check_stage(pipeline.stages[s], at(p, s), job.model, allowed, violations);
-      check_context_parallel(plan, pipeline.stages[s], at(p, s), job.model, allowed, violations);
+      check_context_parallel(plan, pipeline.stages[s], at(p, s), allowed, violations);
     }
     check_split_backward(plan, p, allowed, violations);
   }

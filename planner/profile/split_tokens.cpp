@@ -24,8 +24,11 @@ void multiply(double& value, double before, double after) {
 int64_t query_elements(const ModelSpec& model) {
   return int64_t{model.sequence} * model.heads * model.head_width();
 }
+int64_t key_value_elements(const ModelSpec& model) {
+  return 2 * int64_t{model.sequence} * model.key_value_heads() * model.head_width();
+}
 int64_t qkv_elements(const ModelSpec& model) {
-  return query_elements(model) + 2 * int64_t{model.sequence} * model.key_value_heads() * model.head_width();
+  return query_elements(model) + key_value_elements(model);
 }
 
 bool has_estimates(const SplitTimes& of) {
@@ -54,6 +57,39 @@ double context_share(const LayerProfile& profile, int microbatch, const ReplicaS
   const double fixed_s =
       std::clamp((at(first) * second - at(second) * first) / (second - first), 0.0, at(first));
   return (fixed_s + (at(first) - fixed_s) * sequences / first) / whole;
+}
+
+// What the backward of attention in a ring holds of a sequence, in the whole replica: keys and values of its
+// own twice, as far as others see them, and of two other ranks; gradients of them for two ranks, and from
+// two; and sums in fp32 of its own gradients and of those of the queries.
+int64_t ring_bytes(const ModelSpec& model, Precision precision) {
+  const int64_t sums = std::max<int64_t>(4, element_bytes(precision));
+  return 8 * key_value_elements(model) * element_bytes(precision) +
+         sums * (key_value_elements(model) + query_elements(model));
+}
+
+// Keys and values of a step travel while those of the step before are used, and so do the gradients of them,
+// but for the last ones. Estimated by operations, a causal attention being half of a whole one.
+void add_ring(LayerTimes& block, int number, const SplitTimes& of) {
+  const ModelSpec& model = of.job.model;
+  const int ring = model.ring_degree(of.shape);
+  if (ring == 1) return;
+  const double step_bytes = static_cast<double>(of.microbatch) * element_bytes(of.precision) *
+                            static_cast<double>(key_value_elements(model)) / of.shape.gpus();
+  const double message_s = of.link->time_s(step_bytes, 1);
+  double attention_share = 0;
+  if (find_family(model.family) != nullptr) {
+    const TransformerShape shape = shape_of(model).of_block(number);
+    const double attention = 6.0 * shape.heads * shape.head_width * shape.keys();
+    attention_share = attention / (6.0 * static_cast<double>(shape.block_parameters()) + attention);
+  }
+  const auto waiting_s = [&](double pass_s, int messages) {
+    return (ring - 1) * std::max(0.0, messages * message_s - attention_share * pass_s / ring);
+  };
+  const double forward_s = waiting_s(block.forward_s, 1);
+  block.backward_s += waiting_s(block.backward_s, 2) + message_s;
+  block.forward_s += forward_s;
+  if (block.attention_s > 0) block.attention_s += forward_s;
 }
 
 }  // namespace
@@ -108,8 +144,9 @@ void split_context(std::vector<LayerSizes>& sizes, const ModelSpec& model, Preci
                    const ReplicaShape& shape) {
   if (shape.cp < 2) return;
   // Of queries, keys and values: what is sent, and what is received.
-  const auto exchanged =
-      static_cast<int64_t>(2 * qkv_elements(model) / shape.gpus() * element_bytes(precision));
+  int64_t exchanged = 2 * qkv_elements(model) / shape.gpus() * element_bytes(precision);
+  if (model.ring_degree(shape) > 1)
+    exchanged = std::max(exchanged, ring_bytes(model, precision) / shape.gpus());
   for (size_t layer = 0; layer < sizes.size(); ++layer) {
     for (int64_t LayerSizes::*part :
          {&LayerSizes::activation_bytes, &LayerSizes::selective_bytes, &LayerSizes::light_bytes,
@@ -141,6 +178,7 @@ void split_context(LayerProfile::Cell& cell, const LayerProfile& profile, const 
   const double exchanges_s = of.link->time_s(bytes * static_cast<double>(qkv_elements(model)), 1) +
                              of.link->time_s(bytes * static_cast<double>(query_elements(model)), 1);
   for (size_t block = 1; block + 1 < cell.size(); ++block) {
+    add_ring(cell[block], static_cast<int>(block) - 1, of);
     cell[block].forward_s += exchanges_s;
     cell[block].backward_s += exchanges_s;
     if (cell[block].attention_s > 0) cell[block].attention_s += exchanges_s;

@@ -38,8 +38,8 @@ void split_tokens(LayerProfile::Cell& cell, const SplitTimes& of);
 void split_context(std::vector<LayerSizes>& sizes, const ModelSpec& model, Precision precision,
                    const ReplicaShape& shape);
 // A GPU computes a microbatch as long as it would one with that part of the sequences, by the cells of the
-// profile, and exchanges queries, keys, values and results with the others
-// (trainer/model/context_parallel.h); on an emulated device it does so while it waits.
+// profile, and exchanges queries, keys, values and results with the others, in a ring keys and values once
+// more (trainer/model/context_parallel.h, ring_attention.h); on an emulated device it does so while it waits.
 void split_context(LayerProfile::Cell& cell, const LayerProfile& profile, const SplitTimes& of);
 // Without the exchanges.
 void share_context(LayerProfile::Cell& cell, const LayerProfile& profile, int microbatch,

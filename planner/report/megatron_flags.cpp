@@ -13,7 +13,7 @@ namespace {
 
 // Why Megatron-LM cannot express it, or nothing.
 std::string obstacle(const JobSpec& job, const Plan& plan) {
-  constexpr ConfigReach kReach{.copies = true, .context = true, .first_recomputed = true};
+  constexpr ConfigReach kReach{.copies = true, .context = true, .ring = true, .first_recomputed = true};
   if (std::string why_not = uniform_obstacle(job, plan, kReach); !why_not.empty()) return why_not;
   if (const PrecisionKind& precision = kind_of(job.training.precision); precision.megatron_flag == nullptr)
     return fmt::format("it has no {}", precision.name);
@@ -140,7 +140,12 @@ MegatronFlags megatron_flags(const JobSpec& whole, const Plan& plan) {
                fmt::format("--pipeline-model-parallel-size {}", uniform.pipeline)};
   if (uniform.context > 1) {
     out.flags.push_back(fmt::format("--context-parallel-size {}", uniform.context));
-    out.flags.emplace_back("--cp-comm-type a2a");
+    // Where there are too few heads of keys and values, Megatron-LM splits the tokens again.
+    const bool by_heads = uniform.ring<uniform.context, by_tokens = uniform.ring> 1;
+    out.flags.push_back(fmt::format("--cp-comm-type {}", !by_tokens ? "a2a" : by_heads ? "a2a+p2p" : "p2p"));
+    if (by_heads && by_tokens)
+      out.flags.push_back(fmt::format("--hierarchical-context-parallel-sizes {} {}",
+                                      uniform.context / uniform.ring, uniform.ring));
   }
   add_cut(uniform, out.flags);
   out.flags.push_back(fmt::format("--micro-batch-size {}", plan.microbatch));

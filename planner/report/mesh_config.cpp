@@ -15,7 +15,7 @@ namespace sailor {
 FrameworkConfig mesh_config(const JobSpec& whole, const Plan& of) {
   using Json = nlohmann::ordered_json;
   const JobSpec job = job_under(of, whole);
-  constexpr ConfigReach kReach{true, true, true, true};
+  constexpr ConfigReach kReach{true, true, true, true, true};
   if (std::string why_not = uniform_obstacle(job, of, kReach); !why_not.empty()) return {why_not, "", {}};
   const UniformPlan plan = uniform_plan(job, of);
   const bool by_stages =

@@ -95,6 +95,8 @@ std::string uniform_obstacle(const JobSpec& job, const Plan& plan, const ConfigR
       if (stage.shape.tp != first.stages[0].shape.tp)
         return "its stages have different tensor-parallel degrees";
       if (stage.shape.cp > 1 && !reach.context) return "it has context parallelism";
+      if (job.model.ring_degree(stage.shape) > 1 && !reach.ring)
+        return "its context-parallel degree is above the number of heads of keys and values";
       if (stage.shape.cp != first.stages[0].shape.cp)
         return "its stages have different context-parallel degrees";
       if (stage.first_layer != like.first_layer || stage.end_layer != like.end_layer)
@@ -118,6 +120,7 @@ UniformPlan uniform_plan(const JobSpec& job, const Plan& plan) {
   UniformPlan out;
   out.tensor = first.stages.at(0).shape.tp;
   out.context = first.stages[0].shape.cp;
+  out.ring = job.model.ring_degree(first.stages[0].shape);
   out.data = static_cast<int>(plan.pipelines.size());
   out.pipeline = num_groups(plan, first);
   out.interleave = plan.interleave;

@@ -14,7 +14,8 @@ namespace sailor {
 
 struct UniformPlan {
   int tensor = 1, context = 1, data = 1, pipeline = 1;  // degrees
-  int interleave = 1;                                   // chunks of every group of GPUs
+  int ring = 1;                             // of the context-parallel degree: ModelSpec::ring_degree()
+  int interleave = 1;                       // chunks of every group of GPUs
   std::vector<std::pair<int, int>> layers;  // half-open ranges of the stages, or chunks in their order
   std::vector<int> blocks;                  // transformer blocks of each: without embedding and head
   int microbatch = 1;                       // sequences
@@ -38,7 +39,8 @@ struct UniformPlan {
 // What else a configuration can say.
 struct ConfigReach {
   bool copies = false;            // hybrid ZeRO
-  bool context = false;           // context parallelism
+  bool context = false;           // context parallelism that splits heads
+  bool ring = false;              // that splits tokens where there are too few heads
   bool first_recomputed = false;  // recomputation of the first blocks of every stage
   bool recomputed_every = false;  // and of every n-th block
 };

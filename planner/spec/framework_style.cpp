@@ -51,6 +51,7 @@ const std::map<std::string, Read>& keys_of_plans() {
       {"recompute_some", word(&S::recompute_some, {"none", "first", "spaced"})},
       {"split_backward", flag(&S::split_backward)},
       {"context_parallel", flag(&S::context_parallel)},
+      {"ring_attention", flag(&S::ring_attention)},
       {"offload", flag(&S::offload)},
       {"hybrid_zero", flag(&S::hybrid_zero)},
       {"may_interleave", flag(&S::may_interleave)},

@@ -140,6 +140,9 @@ struct FrameworkStyle {
   bool split_backward = false;
   // Whether GPUs with the same weights can split the tokens of a microbatch (spec/replica_shape.h).
   bool context_parallel = false;
+  // Whether they can split them over more GPUs than heads of keys and values divide
+  // (ModelSpec::ring_degree()).
+  bool ring_attention = false;
   // Whether stages can keep optimizer states in the memory of their nodes (spec/offload.h).
   bool offload = false;
   // Whether groups of pipelines can each have a copy of what is sharded (Plan::zero_group).

@@ -122,10 +122,20 @@ struct ModelSpec {
   }
   // Can every block be split over the GPUs of this replica?
   bool splits_over(ReplicaShape replica) const {
-    const int gpus = replica.gpus();
-    return heads > 0 && heads % gpus == 0 && key_value_heads() % gpus == 0 &&
-           feed_forward % replica.tp == 0 && (replica.cp == 1 || qk_norm != QkNorm::projection);
+    return heads > 0 && heads % replica.tp == 0 && key_value_heads() % replica.tp == 0 &&
+           feed_forward % replica.tp == 0;
   }
+  // Attention splits the heads over this many of a replica's GPUs: over those of a TP group, and over groups
+  // as far as there are heads of keys and values. Over the other factor, the ring degree, it splits the
+  // tokens of each head (trainer/model/ring_attention.h). A norm over all heads leaves them together.
+  int head_parts(ReplicaShape replica) const {
+    for (int groups = qk_norm == QkNorm::projection ? 1 : replica.cp; groups > 1; --groups) {
+      const int parts = replica.tp * groups;
+      if (replica.cp % groups == 0 && heads % parts == 0 && key_value_heads() % parts == 0) return parts;
+    }
+    return replica.tp;
+  }
+  int ring_degree(ReplicaShape replica) const { return replica.gpus() / head_parts(replica); }
 
   bool operator==(const ModelSpec&) const = default;
 };

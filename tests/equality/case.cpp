@@ -103,12 +103,6 @@ void draw_context(Random& random, Layout& layout) {
   }
 }
 
-bool splits_context(const Layout& layout) {
-  return std::any_of(layout.begin(), layout.end(), [](const auto& stages) {
-    return std::any_of(stages.begin(), stages.end(), [](const ReplicaShape& shape) { return shape.cp > 1; });
-  });
-}
-
 // `parts` positive numbers that add up to `total`.
 std::vector<int> draw_shares(Random& random, int total, int parts) {
   std::vector<int> shares(static_cast<std::size_t>(parts), 1);
@@ -231,7 +225,7 @@ Plan draw_second_plan(Random& random, const JobSpec& job, const Plan& first, int
       std::vector<ReplicaShape> shapes(alike ? cut.size() : static_cast<std::size_t>(between(random, 1, 4)));
       for (ReplicaShape& shape : shapes) {
         do shape = {.tp = between(random, 1, 4), .cp = random() % 4 == 0 ? between(random, 2, 3) : 1};
-        while (splits % shape.gpus() != 0 || !job.model.splits_over(shape));
+        while (splits % shape.tp != 0 || !job.model.splits_over(shape));
         ranks += shape.gpus();
       }
       if (!alike) cut = draw_shares(random, job.model.num_all_layers(), static_cast<int>(shapes.size()));
@@ -410,20 +404,21 @@ Case make_case(const CaseOptions& options) {
     draw_context(context_random, layout);
   if (drawn.zero >= Zero::parameters) cut_to_one_depth(layout);
   std::size_t most_stages = 1;
-  int heads = 1;  // every TP degree divides them
+  int heads = 1;  // every TP degree divides them, and every CP degree if nothing else splits the tokens
+  const bool rings = context_random() % 2 == 0;
   for (const auto& stages : layout) {
     most_stages = std::max(most_stages, stages.size());
     // With ZeRO-2 chunks are cut alike, which pipelines of unlike depth cannot be; with ZeRO-3 stages are.
     const bool unlike = drawn.zero >= Zero::gradients && stages.size() != layout.front().size();
     if (stages.size() < 2 || unlike) drawn.chunks = 1;
     for (const ReplicaShape& shape : stages) {
-      const int64_t multiple = std::lcm<int64_t>(heads, shape.gpus());
+      const int64_t multiple = std::lcm<int64_t>(heads, rings ? shape.tp : shape.gpus());
       if (multiple > 4096)
         throw InputError("--layout: the least common multiple of the degrees is above 4096");
       heads = static_cast<int>(multiple);
     }
   }
-  while (heads < 4) heads *= 2;
+  while (heads < 4) heads *= rings ? 3 : 2;
 
   Case result;
   result.layout = to_text(layout);
@@ -454,13 +449,6 @@ Case make_case(const CaseOptions& options) {
 
   Random family_random(options.seed * 7919 + static_cast<uint64_t>(options.index));
   draw_family_keys(family_random, heads, model, features);
-  if (model.qk_norm == QkNorm::projection) {
-    if (!options.layout.empty() && splits_context(layout))
-      throw InputError("--layout: a model of this family has no CP degrees");
-    for (auto& stages : layout)
-      for (ReplicaShape& shape : stages) shape.cp = 1;
-    result.layout = to_text(layout);
-  }
   model.feed_forward = model.hidden * widths;
   Random dropout_random(options.seed * 15485863 + static_cast<uint64_t>(options.index));
   if (dropout_random() % 3 == 0) {
@@ -564,7 +552,12 @@ Case make_case(const CaseOptions& options) {
   draw_sequence_parallel(options, split_random, plan);
   if (options.sequence_parallel) plan.sequence_parallel = true;
   if (plan.sequence_parallel && has_tensor_parallelism(plan)) features.insert("sequence");
-  if (has_context_parallelism(plan)) features.insert("context");
+  for (const PlanPipeline& pipeline : plan.pipelines)
+    for (const PlanStage& stage : pipeline.stages) {
+      const int ring = model.ring_degree(stage.shape);
+      if (ring > 1) features.insert(fmt::format("ring_{}", ring));
+      if (stage.shape.cp > ring) features.insert("context");
+    }
   Random delay_random(options.seed * 86028157 + static_cast<uint64_t>(options.index));
   if (wants(options, PlanFeature::split_backward, delay_random() % 3 == 0))
     draw_weight_delays(delay_random, plan);

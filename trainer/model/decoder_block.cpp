@@ -4,6 +4,7 @@
 #include "trainer/model/attention.h"
 #include "trainer/model/context_parallel.h"
 #include "trainer/model/key_value_cache.h"
+#include "trainer/model/ring_attention.h"
 
 namespace sailor {
 namespace {
@@ -23,13 +24,14 @@ DecoderBlock::DecoderBlock(ParameterMaker make)
     : layer_(make.layer()),
       tp_(make.context().tp),
       cp_(make.context().cp),
+      ring_(make.context().ring()),
       dropout_(make),
       parallel_(make.model().parallel_residual),
       shared_norm_(make.model().shared_norm),
       gated_(make.model().gated_mlp),
       residual_scale_(make.model().residual_scale),
-      heads_(make.model().heads / make.context().shape().gpus()),
-      kv_heads_(make.model().key_value_heads() / make.context().shape().gpus()),
+      heads_(make.model().heads / make.model().head_parts(make.context().shape())),
+      kv_heads_(make.model().key_value_heads() / make.model().head_parts(make.context().shape())),
       score_scale_(make.model().score_scale()),
       soft_cap_(make.model().attention_soft_cap),
       window_(make.model().attends_locally(make.layer()) ? make.model().attention_window : 0),
@@ -52,7 +54,7 @@ at::Tensor DecoderBlock::added(const at::Tensor& result, const NormLayer& norm, 
 }
 
 at::Tensor DecoderBlock::forward(const at::Tensor& x, const Batch& batch) {
-  const TensorParallel tp{tp_, batch.split, cp_};
+  const TensorParallel tp{tp_, batch.split, cp_, ring_};
   const NormedStream first = norm1_.after_adding(x, {});
   const at::Tensor attended =
       added(attention(normed(first, norm1_), batch, tp), norm1_after_, batch, tp, DropoutSite::attention);
@@ -91,6 +93,10 @@ at::Tensor DecoderBlock::attention(const OperatorInput& x, const Batch& batch,
   if (batch.past) {
     const Heads all = batch.past->extended(layer_, heads);
     return proj_(merge_heads(attend_to_past(all, score_scale_, window_, soft_cap_)), tp);
+  }
+  if (ring_ > 1) {
+    const at::Tensor mixed = ring_attend(heads, tp, batch.documents, {score_scale_, soft_cap_}, window_);
+    return proj_(scatter_tokens(merge_heads(mixed), tp), tp, batch.later);
   }
   const at::Tensor mixed =
       batch.documents.empty() ? merge_heads(attend(heads, score_scale_, window_, soft_cap_))

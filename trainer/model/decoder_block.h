@@ -37,6 +37,7 @@ class DecoderBlock : public Layer {
   int layer_;
   Communicator* tp_;
   Communicator* cp_;
+  int ring_;
   Dropout dropout_;
   bool parallel_, shared_norm_, gated_;
   double residual_scale_;

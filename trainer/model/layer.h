@@ -47,6 +47,7 @@ struct LayerContext {
   int tp_size() const { return tp ? tp->size() : 1; }
   int tp_rank() const { return tp ? tp->rank() : 0; }
   ReplicaShape shape() const { return {.tp = tp_size(), .cp = cp ? cp->size() : 1}; }
+  int ring() const { return model.ring_degree(shape()); }
 };
 
 class KeyValueCache;

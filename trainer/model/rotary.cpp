@@ -5,6 +5,7 @@
 #include <numbers>
 #include <string>
 
+#include "trainer/model/context_parallel.h"
 #include "trainer/model/heads.h"
 
 namespace sailor {
@@ -93,6 +94,12 @@ RotaryTable::RotaryTable(const LayerContext& context, bool local) {
   *this = RotaryTable(context.model.sequence, rotary_speeds(context.model, local),
                       at::TensorOptions(context.device).dtype(context.dtype));
   interleaved = context.model.rotary_interleaved;
+  if (const int ring = context.ring(); ring > 1) {
+    const RingTokens own(context.model.sequence, ring, context.cp->rank() / (context.cp->size() / ring));
+    for (at::Tensor* table : {&cosine, &sine})
+      *table = at::cat({table->narrow(0, own.front.first, own.front.count),
+                        table->narrow(0, own.back.first, own.back.count)});
+  }
   if (!context.shared) return;
   (*context.shared)[cosine_name] = cosine;
   (*context.shared)[sine_name] = sine;

@@ -28,7 +28,8 @@ struct RotaryTable {
 
   RotaryTable() = default;
   RotaryTable(int64_t tokens, const RotarySpeeds& speeds, const at::TensorOptions& options);
-  // The table of a model's local or other blocks, one for all such blocks of a rank.
+  // The table of a model's local or other blocks, one for all such blocks of a rank: of the tokens that it
+  // has in attention (RingTokens).
   RotaryTable(const LayerContext& context, bool local);
   // `x` is [batch, heads, tokens, head size], of tokens from index `first` on, none beyond the table.
   at::Tensor rotate(const at::Tensor& x, int64_t first = 0) const;

@@ -206,11 +206,12 @@ at::Tensor TensorParallel::all(const at::Tensor& rows) const {
 }
 
 std::vector<int64_t> TensorParallel::packed() const {
-  return {to_handle(group), split.sequences, split.length, to_handle(context)};
+  return {to_handle(group), split.sequences, split.length, to_handle(context), ring};
 }
 
 TensorParallel TensorParallel::unpacked(const std::vector<int64_t>& packed) {
-  return {from_handle(packed[0]), {packed[1], packed[2]}, from_handle(packed[3])};
+  return {
+      from_handle(packed[0]), {packed[1], packed[2]}, from_handle(packed[3]), static_cast<int>(packed[4])};
 }
 
 void all_reduce(Communicator& comm, at::Tensor& tensor, ReduceOp op) {

@@ -34,6 +34,7 @@ struct TensorParallel {
   Communicator* group = nullptr;    // or one member: alone
   TokenGrid split{};                // of the microbatch; without tokens: replicated
   Communicator* context = nullptr;  // or one member: a region has all tokens. Only with split tokens
+  int ring = 1;                     // groups of `context` among which attention splits tokens, not heads
 
   bool alone() const { return group == nullptr || group->size() == 1; }
   bool splits_context() const { return context != nullptr && context->size() > 1; }

@@ -60,14 +60,17 @@ struct Counter {
   int least_gpus;
 };
 
-// Those that are profiled; and of these, as far as a node has GPUs, several together.
+// Those that are profiled; and of these, as far as a node has GPUs, several together: a ring of them only
+// where it takes the node, or an equal part of it.
 std::vector<ReplicaShape> shapes_of(const PlanningContext& context, const LayerProfile& profile,
                                     bool context_parallel, int most_gpus) {
   std::vector<ReplicaShape> shapes = profile.shapes();
   const size_t profiled = shapes.size();
   for (size_t i = 0; context_parallel && i < profiled; ++i)
     for (ReplicaShape more{.tp = shapes[i].tp, .cp = 2}; more.gpus() <= most_gpus; ++more.cp)
-      if (context.job.model.splits_over(more)) shapes.push_back(more);
+      if (context.job.model.ring_degree(more) == 1 ||
+          (context.framework.ring_attention && most_gpus % more.gpus() == 0))
+        shapes.push_back(more);
   std::sort(shapes.begin(), shapes.end());
   return shapes;
 }

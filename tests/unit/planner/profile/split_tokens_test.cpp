@@ -193,5 +193,43 @@ TEST(SplitContext, BlocksExchangeHeadsForTokens) {
   EXPECT_EQ(split()[1].forward_s, 0.5);
 }
 
+// One head of keys and values, 64 elements each, for two ranks of 2 x 2048 tokens: a message has those of
+// half the tokens. Each rank computes its two equal steps while one is on its way; back travel two, and a
+// last one.
+TEST(SplitContext, RingsWaitForWhatTheirComputationDoesNotHide) {
+  JobSpec job = split_job();
+  job.model.kv_heads = 1;
+  job.model.head_size = 64;
+  job.model.heads = 16;
+  const GpuType type = split_type(true);
+  const auto added = [&](double pass_s) {
+    LayerProfile profile;
+    profile.cells[{2, {1}}] = {3, LayerTimes{pass_s, 2 * pass_s, 0.5}};
+    LayerProfile::Cell cell = *profile.find(2, {1});
+    const SplitTimes of{job, own_framework(), type, Precision::bf16, 2, {.tp = 1, .cp = 2}, &split_link()};
+    split_context(cell, profile, of);
+    return std::pair(cell[1].forward_s - pass_s / 2, cell[1].backward_s - pass_s);
+  };
+  const double exchanges_s = 2 * 2048 * 0.5 * 0.5 * (1024 + 128 + 1024) * 2 / 1e9;
+  const double message_s = 2 * 2048 * 0.5 * 128 * 2 / 1e9;
+  EXPECT_NEAR(added(0).first, exchanges_s + message_s, 1e-12);
+  EXPECT_NEAR(added(0).second, exchanges_s + 3 * message_s, 1e-12);
+  EXPECT_NEAR(added(10).first, exchanges_s, 1e-9) << "hidden";
+  EXPECT_NEAR(added(10).second, exchanges_s + message_s, 1e-9);
+}
+
+TEST(SplitContext, RingsHoldKeysValuesAndTheirGradients) {
+  LayerSizes layer;
+  layer.workspace_bytes = 80;
+  std::vector<LayerSizes> sizes(3, layer), whole = sizes;
+  ModelSpec model = split_job().model;  // as many heads of keys and values as of queries
+  split_context(whole, model, Precision::bf16, {.tp = 1, .cp = 4});
+  model.qk_norm = QkNorm::projection;
+  split_context(sizes, model, Precision::bf16, {.tp = 1, .cp = 4});
+  EXPECT_EQ(sizes[1].workspace_bytes, 20 + (2048 / 4) * 1024 * (8 * 2 * 2 + 4 * (2 + 1)));
+  EXPECT_GT(sizes[1].workspace_bytes, whole[1].workspace_bytes);
+  EXPECT_EQ(sizes[0].workspace_bytes, 20);
+}
+
 }  // namespace
 }  // namespace sailor

@@ -139,6 +139,14 @@ TEST(JobSpec, FamiliesHaveKeysOfTheirOwn) {
   EXPECT_EQ(grouped.norm_epsilon, 1e-6);
   EXPECT_TRUE(grouped.splits_over({2}));
   EXPECT_FALSE(grouped.splits_over({4}));
+  // Two heads of keys and values: over more groups the tokens are split.
+  EXPECT_EQ(grouped.ring_degree({.tp = 1, .cp = 2}), 1);
+  EXPECT_EQ(grouped.ring_degree({.tp = 2, .cp = 2}), 2);
+  EXPECT_EQ(grouped.ring_degree({.tp = 1, .cp = 3}), 3);
+  EXPECT_EQ(grouped.ring_degree({.tp = 1, .cp = 4}), 2);
+  ModelSpec one_norm = grouped;
+  one_norm.qk_norm = QkNorm::projection;
+  EXPECT_EQ(one_norm.ring_degree({.tp = 1, .cp = 2}), 2);
   const ModelSpec local = parse_job_spec(with("family: gpt,", "family: gpt-neo,"), "job.yaml").model;
   EXPECT_EQ(local.attention_window, 256);
   EXPECT_FALSE(local.tied_embeddings);

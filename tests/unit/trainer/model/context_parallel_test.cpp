@@ -59,6 +59,59 @@ TEST(ContextParallel, TokensAreGatheredOfABlockOfColumnsAndScatteredAgain) {
   }
 }
 
+TEST(RingTokens, AreOnceEverySequenceFromTheFrontAndFromTheBack) {
+  for (const int64_t length : {1, 7, 16, 45}) {
+    for (const int ring : {1, 2, 3, 5}) {
+      std::vector<int> times(static_cast<std::size_t>(length));
+      for (int rank = 0; rank < ring; ++rank) {
+        const RingTokens own(length, ring, rank);
+        EXPECT_LE(own.front.end(), own.back.first + (own.back.count == 0 ? length : 0));
+        for (const RingTokens::Run& run : {own.front, own.back})
+          for (int64_t token = run.first; token < run.end(); ++token)
+            ++times[static_cast<std::size_t>(token)];
+      }
+      EXPECT_EQ(times, std::vector<int>(static_cast<std::size_t>(length), 1)) << length << " over " << ring;
+    }
+  }
+  const RingTokens second(16, 2, 1);
+  EXPECT_EQ(second.front.first, 4);
+  EXPECT_EQ(second.back.first, 8);
+}
+
+TEST(ContextParallel, RingsGatherTheirTokensOfAPartOfTheHeads) {
+  struct Rings {
+    int members, ring;
+  };
+  for (const Rings& rings : {Rings{2, 2}, {3, 3}, {4, 2}, {6, 3}}) {
+    for (const TokenGrid& grid : kContextGrids) {
+      TestJob job("thread", rings.members);
+      const int64_t parts = rings.members / rings.ring, columns = 2 * parts;
+      const at::Tensor whole =
+          at::arange(grid.tokens() * columns, at::kDouble).view({grid.sequences, grid.length, columns});
+      job.run([&](CommFactory& factory) {
+        const auto group = factory.create("cp", all_ranks(rings.members));
+        const TensorParallel tp{nullptr, grid, group.get(), rings.ring};
+        const RingTokens tokens(grid.length, rings.ring, ring_rank(tp));
+        EXPECT_EQ(ring_member(tp, ring_rank(tp)), group->rank());
+        const at::Tensor block = whole.narrow(2, 2 * (group->rank() % parts), 2);
+        const at::Tensor expected = at::cat({block.narrow(1, tokens.front.first, tokens.front.count),
+                                             block.narrow(1, tokens.back.first, tokens.back.count)},
+                                            1);
+        const BlockRange mine = tp.region();
+        at::Tensor own = whole.view({-1, columns})
+                             .narrow(0, static_cast<int64_t>(mine.first), static_cast<int64_t>(mine.count))
+                             .clone()
+                             .set_requires_grad(true);
+        const at::Tensor gathered = gather_tokens(own, tp);
+        EXPECT_TRUE(at::equal(gathered, expected)) << gathered << expected;
+        EXPECT_TRUE(at::equal(scatter_tokens(gathered, tp), own));
+        torch::autograd::backward({(gathered * expected).sum()});
+        EXPECT_TRUE(at::equal(own.grad(), own));
+      });
+    }
+  }
+}
+
 TEST(ContextParallel, AloneNothingIsExchanged) {
   const at::Tensor x = at::ones({2, 3, 4});
   EXPECT_TRUE(gather_tokens(x, {}).is_same(x));

@@ -244,6 +244,23 @@ TEST(UniformPlansOfLongSequences, SplitTokens) {
   EXPECT_LT(split.prediction.iteration_s, best_plan(inputs, options).prediction.iteration_s);
 }
 
+TEST(UniformPlansOfLongSequences, SplitTokensOfEachHeadWhereThereAreFewHeads) {
+  std::string few_heads = llama_8b(131072);
+  few_heads.replace(few_heads.find("kv_heads: 8"), 11, "kv_heads: 4");
+  const PlanningInputs inputs = inputs_of({"megatron-core", few_heads, 8, {{"A100-80", 1, 8}}}, "bf16");
+  const Candidate split = best_plan(inputs, plan_options({}, inputs.site));
+  const PlanStage& stage = split.plan.pipelines[0].stages[0];
+  EXPECT_EQ(stage.shape.gpus(), 8);
+  EXPECT_EQ(inputs.job.model.ring_degree(stage.shape), 2);
+  const MegatronFlags flags = megatron_flags(inputs.job, split.plan);
+  const bool by_heads = stage.shape.cp > 2;
+  EXPECT_THAT(flags.flags, testing::Contains(by_heads ? "--cp-comm-type a2a+p2p" : "--cp-comm-type p2p"))
+      << flags.why_not;
+  const std::string degrees = fmt::format("--hierarchical-context-parallel-sizes {} 2", stage.shape.cp / 2);
+  EXPECT_EQ(std::count(flags.flags.begin(), flags.flags.end(), degrees), by_heads ? 1 : 0);
+  EXPECT_NE(nemo_config(inputs.job, split.plan).why_not, "");
+}
+
 TEST(UniformPlansOfThePublishedModel, DoNotExist) {
   const PlanningInputs inputs = inputs_of({"torchrun", kSmallGpt, 256, {{"A100-40", 2, 4}}});
   PlanOptions options = plan_options({}, inputs.site);
