@@ -26,7 +26,7 @@ void parse_wait(const std::string& value, const std::string& option, SubmitOptio
   if (value == "none") options.most_wait_s = 0;
   if (std::find(words.begin(), words.end(), value) != words.end()) return;
   options.most_wait_s = parse_duration(value);
-  if (!options.most_wait_s)
+  if (!options.most_wait_s || *options.most_wait_s < 0)
     throw InputError(fmt::format("{}: must be {} or a duration (30min), is {}{}", option,
                                  fmt::join(words, ", "), in_quotes(value), did_you_mean(value, words)));
 }
@@ -102,6 +102,7 @@ int64_t parse_deadline(const std::string& text, int64_t now_s) {
     const std::optional<double> after_s = parse_duration(rest.substr(kNow.size()));
     if (!after_s) return fail("not a duration");
     constexpr double kCentury_s = 100 * 365.25 * 86400;
+    if (*after_s <= 0) return fail("is in the past");
     return *after_s <= kCentury_s ? now_s + static_cast<int64_t>(*after_s) : fail("more than a century away");
   }
   const std::time_t now = now_s;
