@@ -331,6 +331,11 @@ void IterationModel::set_after(const CompactPlan& plan, IterationDetails& detail
   for (size_t g = 0; g < details.groups.size(); ++g)
     for (size_t c = 0; c < classes.pipelines.size(); ++c)
       details.after_s[rank_of(g, c)] += details.gather_s[g];
+  set_ready(plan, details);
+}
+
+void IterationModel::set_ready(const CompactPlan& plan, IterationDetails& details) const {
+  const PlanClasses& classes = details.classes;
   details.next_after_s = std::numeric_limits<double>::infinity();
   for (const PipelineClass& of : classes.pipelines)
     details.next_after_s =
@@ -341,6 +346,22 @@ void IterationModel::set_after(const CompactPlan& plan, IterationDetails& detail
       details.times[c][g].ready_s =
           std::max(0.0, details.after_s[static_cast<size_t>(of.first_rank) + g] - details.next_after_s);
   }
+}
+
+void IterationModel::gather_over_mesh(const CompactPlan& plan, IterationDetails& details) {
+  if (plan.zero_group > 0) return;  // the sums of buckets have those over copies in them
+  const FrameworkStyle& style = kinds_.context().framework;
+  const Precision precision = kinds_.context().precision;
+  const double part = style.weight_bytes(precision) / style.sync_bytes_at(precision);
+  std::vector<double> ready_s =
+      replay_gathers(sums_, details.update_s, part, static_cast<int>(details.classes.nodes.size()));
+  steps_ += 8 * static_cast<int64_t>(sums_.members.size());
+  // Shares are added in turn on processors, like the parts of sums.
+  for (size_t g = 0; g < details.groups.size(); ++g)
+    for (size_t c = 0; c < details.classes.pipelines.size(); ++c)
+      ready_s[rank_with(details.groups[g], plan, details.classes, c)] += part * sums_.processor_s[g] / 2;
+  for (size_t r = 0; r < ready_s.size(); ++r) details.after_s[r] = std::max(details.after_s[r], ready_s[r]);
+  set_ready(plan, details);
 }
 
 void IterationModel::set_bucket_starts(const CompactPlan& plan, const IterationDetails& details,
@@ -588,6 +609,7 @@ Iteration IterationModel::iteration(const CompactPlan& plan, bool with_events, I
     if (bounded)
       if (const double least_s = floor_s(plan, details, out) + out.overhead_s; least_s >= most_s)
         return stop_at(least_s);
+    if (sharded) gather_over_mesh(plan, details);
   } else {
     if (!details.has_rounds) find_sums(plan, details);
     const bool gathers_after = zero_of(plan, kinds_) < Zero::parameters;

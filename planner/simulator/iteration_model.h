@@ -146,6 +146,10 @@ class IterationModel {
   void play_rounds(const CompactPlan& plan, bool with_events, IterationDetails& details);
   // Sets the times after gradient sync, of which the gathering of weights is that in `details`.
   void set_after(const CompactPlan& plan, IterationDetails& details) const;
+  // Of these, when each stage is ready for the next iteration.
+  void set_ready(const CompactPlan& plan, IterationDetails& details) const;
+  // Gathers over a mesh take longer than alone: ranks have one after the other, over cards that they share.
+  void gather_over_mesh(const CompactPlan& plan, IterationDetails& details);
   // Sets when the backward of each bucket's lowest layer ends, from the ends of chunks, by class of
   // pipelines.
   void set_bucket_starts(const CompactPlan& plan, const IterationDetails& details,

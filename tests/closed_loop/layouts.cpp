@@ -71,8 +71,8 @@ Layout draw_layout(Random& random, const Model& model, const Limits& limits, int
       layout.emplace_back();
       for (int s = 0; s < stages; ++s) {
         ReplicaShape& shape = layout.back().emplace_back(ReplicaShape{.tp = pick(random, model.tps)});
-        if (limits.features && between(random, 0, 3) == 0 && 2 * shape.tp <= model.job.model.heads)
-          shape.cp = 2;
+        if (!limits.features || between(random, 0, 3) != 0 || 2 * shape.tp > model.job.model.heads) continue;
+        shape.cp = shape.tp == 1 && between(random, 0, 2) == 0 ? 3 : 2;  // heads are 4: three are a ring
       }
     }
     const int ranks = ranks_of(layout);
