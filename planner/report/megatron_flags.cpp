@@ -141,7 +141,8 @@ MegatronFlags megatron_flags(const JobSpec& whole, const Plan& plan) {
   if (uniform.context > 1) {
     out.flags.push_back(fmt::format("--context-parallel-size {}", uniform.context));
     // Where there are too few heads of keys and values, Megatron-LM splits the tokens again.
-    const bool by_heads = uniform.ring<uniform.context, by_tokens = uniform.ring> 1;
+    const bool by_heads = uniform.ring < uniform.context;
+    const bool by_tokens = uniform.ring > 1;
     out.flags.push_back(fmt::format("--cp-comm-type {}", !by_tokens ? "a2a" : by_heads ? "a2a+p2p" : "p2p"));
     if (by_heads && by_tokens)
       out.flags.push_back(fmt::format("--hierarchical-context-parallel-sizes {} {}",

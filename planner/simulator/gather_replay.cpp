@@ -9,7 +9,7 @@ namespace sailor::native {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr double kLeast_s = 1e-12;  // what is left of less is nothing
+constexpr double kLeast = 1e-12;  // of the time so far: what rounding leaves of a message
 
 class GatherReplay {
  public:
@@ -52,14 +52,15 @@ class GatherReplay {
     double from_s, port_end_s, card_s;
   };
 
-  bool sends(const Flow& flow) const { return flow.from_s <= now_s_ && flow.card_s > kLeast_s; }
+  bool is_left(const Flow& flow) const { return flow.card_s > kLeast * std::max(1.0, now_s_); }
+  bool sends(const Flow& flow) const { return flow.from_s <= now_s_ && is_left(flow); }
   // Of a card's second per second.
   double rate(const Flow& flow) const {
     return flow.member->count / senders_[static_cast<size_t>(flow.member->node)];
   }
   double event_s(const Flow& flow) const {
     if (flow.from_s > now_s_) return flow.from_s;
-    return flow.card_s > kLeast_s ? now_s_ + flow.card_s / rate(flow) : std::max(now_s_, flow.port_end_s);
+    return is_left(flow) ? now_s_ + flow.card_s / rate(flow) : std::max(now_s_, flow.port_end_s);
   }
 
   void begin(size_t rank) {
@@ -75,7 +76,7 @@ class GatherReplay {
     ended_.clear();
     for (size_t i = 0; i < flows_.size();) {
       const Flow& flow = flows_[i];
-      if (flow.from_s > now_s_ || flow.card_s > kLeast_s || flow.port_end_s > now_s_) {
+      if (flow.from_s > now_s_ || is_left(flow) || flow.port_end_s > now_s_) {
         ++i;
         continue;
       }

@@ -42,6 +42,12 @@ TEST(GatherReplay, WhoWaitsForAnotherHasSentItsPartAlready) {
   EXPECT_THAT(replay_gathers(apart, {0, 0, 0}, 1, 3), ElementsAre(DoubleEq(2), DoubleEq(1), DoubleEq(2)));
 }
 
+TEST(GatherReplay, EndsAlsoWhereRoundingIsLongerThanAMessage) {
+  const MeshSums sums = gathers_of({{{0, 0, 3, 1e-9, 1e-9}, {1, 0, 4, 1e-9, 1e-9}, {2, 1, 1, 1, 1}}});
+  for (const double late_s : {1e3, 1e6, 1e9, 1e15})
+    EXPECT_NEAR(replay_gathers(sums, {late_s, late_s / 3, late_s / 7}, 1, 2)[0], late_s, late_s * 1e-6);
+}
+
 TEST(GatherReplay, RanksWithoutBucketsAreReadyWhenTheyHaveUpdated) {
   EXPECT_THAT(replay_gathers({}, {1, 2}, 1, 1), ElementsAre(1, 2));
 }
