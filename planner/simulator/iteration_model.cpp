@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "planner/simulator/gather_replay.h"
 #include "planner/simulator/style_schedule.h"
 
 namespace sailor::native {

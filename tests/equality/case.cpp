@@ -206,7 +206,7 @@ void draw_sequence_parallel(const CaseOptions& options, Random& random, Plan& pl
   plan.sequence_parallel = (wanted && has_tensor_parallelism(plan)) || has_context_parallelism(plan);
 }
 
-// Another plan for the same job: other degrees that divide `splits`, other pipelines, cuts and shares.
+// Another plan for the same job: other TP degrees that divide `splits`, other pipelines, cuts and shares.
 Plan draw_second_plan(Random& random, const JobSpec& job, const Plan& first, int splits, int most_ranks) {
   const int microbatches = static_cast<int>((first.global_batch + first.microbatch - 1) / first.microbatch);
   while (true) {
@@ -404,7 +404,7 @@ Case make_case(const CaseOptions& options) {
     draw_context(context_random, layout);
   if (drawn.zero >= Zero::parameters) cut_to_one_depth(layout);
   std::size_t most_stages = 1;
-  int heads = 1;  // every TP degree divides them, and every CP degree if nothing else splits the tokens
+  int heads = 1;  // every TP degree divides them, and every degree of a replica unless there may be rings
   const bool rings = context_random() % 2 == 0;
   for (const auto& stages : layout) {
     most_stages = std::max(most_stages, stages.size());

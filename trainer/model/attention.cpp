@@ -17,14 +17,6 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Variable;
 using torch::autograd::variable_list;
 
-// [batch, kv heads, tokens, size] -> [batch, kv heads * times, tokens, size].
-at::Tensor repeat_heads(const at::Tensor& x, int64_t times) {
-  if (times == 1) return x;
-  return x.unsqueeze(2)
-      .expand({x.size(0), x.size(1), times, x.size(2), x.size(3)})
-      .reshape({x.size(0), x.size(1) * times, x.size(2), x.size(3)});
-}
-
 // What is added to the scores: 0 where the column's token is one of the `window` up to the row's, else
 // -infinity.
 at::Tensor window_mask(int64_t tokens, int64_t window, const at::TensorOptions& options) {
@@ -73,6 +65,13 @@ struct CappedAttention : torch::autograd::Function<CappedAttention> {
 };
 
 }  // namespace
+
+at::Tensor repeat_heads(const at::Tensor& x, int64_t times) {
+  if (times == 1) return x;
+  return x.unsqueeze(2)
+      .expand({x.size(0), x.size(1), times, x.size(2), x.size(3)})
+      .reshape({x.size(0), x.size(1) * times, x.size(2), x.size(3)});
+}
 
 at::Tensor merge_heads(const at::Tensor& mixed) {
   // Attention kernels of devices write token by token: there it is a view.

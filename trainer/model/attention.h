@@ -10,6 +10,9 @@
 
 namespace sailor {
 
+// [batch, kv heads, tokens, size] to [batch, kv heads * times, tokens, size].
+at::Tensor repeat_heads(const at::Tensor& x, int64_t times);
+
 // Back to [batch, tokens, heads * head size].
 at::Tensor merge_heads(const at::Tensor& mixed);
 

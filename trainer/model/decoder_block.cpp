@@ -94,13 +94,11 @@ at::Tensor DecoderBlock::attention(const OperatorInput& x, const Batch& batch,
     const Heads all = batch.past->extended(layer_, heads);
     return proj_(merge_heads(attend_to_past(all, score_scale_, window_, soft_cap_)), tp);
   }
-  if (ring_ > 1) {
-    const at::Tensor mixed = ring_attend(heads, tp, batch.documents, {score_scale_, soft_cap_}, window_);
-    return proj_(scatter_tokens(merge_heads(mixed), tp), tp, batch.later);
-  }
   const at::Tensor mixed =
-      batch.documents.empty() ? merge_heads(attend(heads, score_scale_, window_, soft_cap_))
-                              : attend_in_documents(heads, batch.documents, score_scale_, window_, soft_cap_);
+      ring_ > 1 ? merge_heads(ring_attend(heads, tp, batch.documents, {score_scale_, soft_cap_}, window_))
+      : batch.documents.empty()
+          ? merge_heads(attend(heads, score_scale_, window_, soft_cap_))
+          : attend_in_documents(heads, batch.documents, score_scale_, window_, soft_cap_);
   return proj_(scatter_tokens(mixed, tp), tp, batch.later);
 }
 

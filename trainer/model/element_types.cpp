@@ -40,6 +40,10 @@ bool has_16_bits(at::ScalarType type) {
   return type == at::kBFloat16 || type == at::kHalf;
 }
 
+at::ScalarType sum_type(at::ScalarType type) {
+  return has_16_bits(type) ? at::kFloat : type;
+}
+
 ElementType element_type(at::ScalarType type) {
   const ElementTypeNames& names = names_of(type);
   if (!names.moved_as)

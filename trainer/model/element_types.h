@@ -25,6 +25,7 @@ const ElementTypeNames* find_stored(const std::string& stored_as);
 
 at::ScalarType scalar_type(Precision precision);  // of parameters, activations and messages
 bool has_16_bits(at::ScalarType type);            // a floating-point type in which sums lose too much
+at::ScalarType sum_type(at::ScalarType type);     // fp32 for one that has, else the type itself
 ElementType element_type(at::ScalarType type);    // throws std::logic_error where they do not move
 
 }  // namespace sailor

@@ -142,7 +142,7 @@ struct SplitRmsNorm : torch::autograd::Function<SplitRmsNorm> {
 
 // In 32 bit, if it has fewer.
 at::Tensor wide(const at::Tensor& x) {
-  return has_16_bits(x.scalar_type()) ? x.to(at::kFloat) : x;
+  return x.to(sum_type(x.scalar_type()));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "trainer/model/attention.h"
 #include "trainer/model/element_types.h"
 #include "trainer/model/torch_compat.h"
 
@@ -11,14 +12,10 @@ namespace {
 
 constexpr int64_t kMostScores = int64_t{1} << 24;  // that are in memory at once
 
-at::Tensor widened(const at::Tensor& x) {
-  return has_16_bits(x.scalar_type()) ? x.to(at::kFloat) : x;
-}
-
 // Those that fused kernels of processors want: as many heads of keys and values as of queries.
 at::Tensor repeated_heads(const at::Tensor& x, const at::Tensor& query) {
   if (x.size(1) == query.size(1) || attends_in_groups(query)) return x;
-  return x.repeat_interleave(query.size(1) / x.size(1), 1);
+  return repeat_heads(x, query.size(1) / x.size(1));
 }
 // [batch, kv heads * times, tokens, size] -> [batch, kv heads, tokens, size].
 at::Tensor summed_heads(const at::Tensor& x, int64_t kv_heads) {
@@ -33,11 +30,13 @@ bool is_fused(const Heads& heads, const AttentionRule& rule, const Visible& visi
 
 // Some rows of queries, with all heads of a query's group in one product: [batch, kv heads, times * rows,
 // ..].
-struct Rows {
+class Rows {
+ public:
   Rows(const Heads& heads, const AttentionRule& rule, const Visible& visible)
       : heads_(heads),
         rule_(rule),
         visible_(visible),
+        sum_(sum_type(heads.query.scalar_type())),
         times_(heads.query.size(1) / heads.key.size(1)),
         most_(std::max<int64_t>(
             1, kMostScores /
@@ -56,7 +55,7 @@ struct Rows {
   // [batch, heads, count, keys] after the cap, -infinity where nothing is seen; with a cap its tanh as well.
   at::Tensor scores(int64_t first, int64_t count, at::Tensor* tanh = nullptr) const {
     at::Tensor scores = by_head(
-        widened(at::matmul(in_groups(heads_.query, first, count), heads_.key.transpose(-1, -2))), count);
+        at::matmul(in_groups(heads_.query, first, count), heads_.key.transpose(-1, -2)).to(sum_), count);
     scores.mul_(rule_.scale);
     if (rule_.soft_cap > 0) {
       scores.div_(rule_.soft_cap).tanh_();
@@ -82,6 +81,7 @@ struct Rows {
   const Heads& heads_;
   const AttentionRule& rule_;
   const Visible& visible_;
+  at::ScalarType sum_;
   int64_t times_, most_;
 };
 
@@ -98,7 +98,7 @@ AttentionPart attend_to_part(const Heads& heads, const AttentionRule& rule, cons
   const int64_t all = heads.query.size(2);
   AttentionPart part{at::empty_like(heads.query, heads.query.options(), at::MemoryFormat::Contiguous),
                      at::empty({heads.query.size(0), heads.query.size(1), all},
-                               widened(heads.query.narrow(2, 0, 0)).options())};
+                               heads.query.options().dtype(sum_type(heads.query.scalar_type())))};
   for (int64_t first = 0; first < all; first += rows.most()) {
     const int64_t count = std::min(rows.most(), all - first);
     const at::Tensor scores = rows.scores(first, count);
@@ -121,9 +121,10 @@ Heads part_gradients(const Heads& heads, const AttentionRule& rule, const Visibl
     return {query, summed_heads(key, heads.key.size(1)), summed_heads(value, heads.value.size(1))};
   }
   const Rows rows(heads, rule, visible);
+  const at::ScalarType type = heads.query.scalar_type(), sum = sum_type(type);
   Heads result{at::empty_like(heads.query, heads.query.options(), at::MemoryFormat::Contiguous),
-               widened(at::zeros_like(heads.key)), widened(at::zeros_like(heads.value))};
-  const at::ScalarType type = heads.query.scalar_type();
+               at::zeros_like(heads.key, heads.key.options().dtype(sum)),
+               at::zeros_like(heads.value, heads.value.options().dtype(sum))};
   for (int64_t first = 0; first < heads.query.size(2); first += rows.most()) {
     const int64_t count = std::min(rows.most(), heads.query.size(2) - first);
     at::Tensor tanh;
@@ -132,8 +133,8 @@ Heads part_gradients(const Heads& heads, const AttentionRule& rule, const Visibl
     const at::Tensor g = rows.in_groups(gradient, first, count);
     result.value.add_(at::matmul(rows.in_groups(shares.to(type), 0, count).transpose(-1, -2), g));
     const at::Tensor mean =
-        widened(gradient.narrow(2, first, count) * all.out.narrow(2, first, count)).sum(-1, true);
-    at::Tensor slope = rows.by_head(widened(at::matmul(g, heads.value.transpose(-1, -2))), count);
+        (gradient.narrow(2, first, count) * all.out.narrow(2, first, count)).to(sum).sum(-1, true);
+    at::Tensor slope = rows.by_head(at::matmul(g, heads.value.transpose(-1, -2)).to(sum), count);
     slope = (slope - mean).mul_(shares).mul_(rule.scale);
     if (tanh.defined()) slope.mul_(1 - tanh.square());
     const at::Tensor of_scores = rows.in_groups(slope.to(type), 0, count);

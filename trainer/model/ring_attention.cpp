@@ -203,10 +203,6 @@ class RingMessages {
   std::array<Message, 2> messages_, back_;
 };
 
-at::ScalarType sum_type(const at::Tensor& x) {
-  return has_16_bits(x.scalar_type()) ? at::kFloat : x.scalar_type();
-}
-
 struct RingAttention : torch::autograd::Function<RingAttention> {
   static Variable forward(AutogradContext* context, const Variable& query, const Variable& key,
                           const Variable& value, const TensorParallel& tp,
@@ -214,9 +210,9 @@ struct RingAttention : torch::autograd::Function<RingAttention> {
     const RingParts parts(tp, documents, window, query.device());
     RingMessages messages(tp, key, value);
     AttentionPart sum{
-        at::zeros(query.sizes(), query.options().dtype(sum_type(query))),
+        at::zeros(query.sizes(), query.options().dtype(sum_type(query.scalar_type()))),
         at::full({query.size(0), query.size(1), query.size(2)}, -std::numeric_limits<double>::infinity(),
-                 query.options().dtype(sum_type(query)))};
+                 query.options().dtype(sum_type(query.scalar_type())))};
     if (tp.ring > 1) messages.post(1);
     for (int step = 0; step < tp.ring; ++step) {
       const at::Tensor both = messages.take(step);
@@ -251,9 +247,9 @@ struct RingAttention : torch::autograd::Function<RingAttention> {
     const RingParts parts(tp, documents, context->saved_data["window"].toInt(), query.device());
     const at::Tensor gradient = gradients[0].contiguous();
     RingMessages messages(tp, key, value);
-    at::Tensor for_query = at::zeros(query.sizes(), query.options().dtype(sum_type(query)));
+    at::Tensor for_query = at::zeros(query.sizes(), query.options().dtype(sum_type(query.scalar_type())));
     at::Tensor for_own = at::zeros({2, key.size(0), key.size(1), key.size(2), key.size(3)},
-                                   key.options().dtype(sum_type(key)));
+                                   key.options().dtype(sum_type(key.scalar_type())));
     if (tp.ring > 1) messages.post(1);
     for (int step = 0; step < tp.ring; ++step) {
       const at::Tensor both = messages.take(step);

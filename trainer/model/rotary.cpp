@@ -95,7 +95,7 @@ RotaryTable::RotaryTable(const LayerContext& context, bool local) {
                       at::TensorOptions(context.device).dtype(context.dtype));
   interleaved = context.model.rotary_interleaved;
   if (const int ring = context.ring(); ring > 1) {
-    const RingTokens own(context.model.sequence, ring, context.cp->rank() / (context.cp->size() / ring));
+    const RingTokens own(context.model.sequence, ring, ring_rank({.context = context.cp, .ring = ring}));
     for (at::Tensor* table : {&cosine, &sine})
       *table = at::cat({table->narrow(0, own.front.first, own.front.count),
                         table->narrow(0, own.back.first, own.back.count)});

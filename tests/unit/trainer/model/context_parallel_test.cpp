@@ -12,6 +12,15 @@ namespace {
 // Fewer tokens than ranks, and numbers that the ranks do not divide.
 constexpr TokenGrid kContextGrids[] = {{1, 2}, {1, 5}, {2, 6}, {3, 7}};
 
+// Of [sequences, length, columns]: a leaf of the graph.
+at::Tensor own_rows(const at::Tensor& whole, const TensorParallel& tp) {
+  const BlockRange mine = tp.region();
+  return whole.view({-1, whole.size(2)})
+      .narrow(0, static_cast<int64_t>(mine.first), static_cast<int64_t>(mine.count))
+      .clone()
+      .set_requires_grad(true);
+}
+
 TEST(TokenShares, CoverAllTokensInTheOrderOfGpus) {
   for (const ReplicaShape& shape : {ReplicaShape{1, 1}, {3, 1}, {1, 4}, {2, 3}, {4, 2}}) {
     for (const int64_t tokens : {0, 1, 5, 12, 61}) {
@@ -40,11 +49,7 @@ TEST(ContextParallel, TokensAreGatheredOfABlockOfColumnsAndScatteredAgain) {
         const auto group = factory.create("cp", all_ranks(size));
         const TensorParallel tp{nullptr, grid, group.get()};
         const at::Tensor block = whole.narrow(2, 2 * group->rank(), 2);
-        const BlockRange mine = tp.region();
-        at::Tensor own = whole.view({-1, columns})
-                             .narrow(0, static_cast<int64_t>(mine.first), static_cast<int64_t>(mine.count))
-                             .clone()
-                             .set_requires_grad(true);
+        const at::Tensor own = own_rows(whole, tp);
         const at::Tensor gathered = gather_tokens(own, tp);
         EXPECT_TRUE(at::equal(gathered, block));
         EXPECT_TRUE(at::equal(scatter_tokens(gathered, tp), own));
@@ -97,11 +102,7 @@ TEST(ContextParallel, RingsGatherTheirTokensOfAPartOfTheHeads) {
         const at::Tensor expected = at::cat({block.narrow(1, tokens.front.first, tokens.front.count),
                                              block.narrow(1, tokens.back.first, tokens.back.count)},
                                             1);
-        const BlockRange mine = tp.region();
-        at::Tensor own = whole.view({-1, columns})
-                             .narrow(0, static_cast<int64_t>(mine.first), static_cast<int64_t>(mine.count))
-                             .clone()
-                             .set_requires_grad(true);
+        const at::Tensor own = own_rows(whole, tp);
         const at::Tensor gathered = gather_tokens(own, tp);
         EXPECT_TRUE(at::equal(gathered, expected)) << gathered << expected;
         EXPECT_TRUE(at::equal(scatter_tokens(gathered, tp), own));
