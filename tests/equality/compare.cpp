@@ -110,6 +110,7 @@ Comparison::Comparison(const Case& c, const Plan& plan, int rank, RankTrainer& t
 
 void Comparison::set_initial_values() {
   const bool at_start = trainer_.next_step() == 0;
+  if (at_start) check_masters();
   for (Parameter* parameter : trainer_.parameters()) {
     const int64_t first_row = parameter->sharded ? tp_rank_ * parameter->value.size(0) : 0;
     if (parameter->gathered) continue;
@@ -121,6 +122,17 @@ void Comparison::set_initial_values() {
       start(job_, slice.name, first_of_.at(slice.name) + slice.first, slice.value);
   }
   if (at_start) trainer_.optimizer().values_were_loaded();
+}
+
+// What follows sets them once more.
+void Comparison::check_masters() const {
+  const Optimizer& optimizer = trainer_.optimizer();
+  for (std::size_t i = 0; i < optimizer.slices().size(); ++i) {
+    const OptimizerSlice& slice = optimizer.slices()[i];
+    for (const OptimizerState& state : optimizer.state(i))
+      if (state.name == kMasterState && !at::equal(state.tensor, slice.value.to(state.tensor.scalar_type())))
+        throw std::runtime_error("the master copy of " + slice.name + " is not its initial value");
+  }
 }
 
 void Comparison::add(const StepResult& result, const ReferenceStep& expected) {

@@ -109,13 +109,13 @@ struct RankTrainer::Impl {
         gradient_sync(plan, layout, rank, on.factory, stage.tp.get(), stage.trained(),
                       job.model.tied_embeddings && !job.training.lora, on.device),
         world(all_ranks(factory, "world", layout.size())),
-        optimizer(make_optimizer(job.training.optimizer, in_groups(job, gradient_sync.slices()),
-                                 offloads(stage_of(plan, slot)) ? &on.device : nullptr)),
+        optimizer((set_initial_values(),  // which masters are copies of
+                   make_optimizer(job.training.optimizer, in_groups(job, gradient_sync.slices()),
+                                  offloads(stage_of(plan, slot)) ? &on.device : nullptr))),
         muon(dynamic_cast<Muon*>(optimizer.get())),
         recorder(on.device),
         executor(stage.position, job.model, scalar_type(job.training.precision), stage.chunks,
                  own_steps(plan, slot), stage.previous.get(), stage.next.get(), pacer, recorder) {
-    if (gathers_every_microbatch(plan)) set_initial_values();
     if (kind_of(job.training.precision).scales_loss) loss_scaler.emplace(job.training.loss_scale);
     if (job.training.on_spike) spike_guard.emplace(*job.training.on_spike);
     if (job.training.ema) optimizer->keep_average();
@@ -127,8 +127,9 @@ struct RankTrainer::Impl {
     release_cached_tensors();  // initial values were drawn in sizes of their own
   }
 
-  // A layer at a time, of which the own part is kept.
+  // With ZeRO-3: a layer at a time, of which the own part is kept. Else the layers have them.
   void set_initial_values() {
+    if (!gathers_every_microbatch(plan)) return;
     stage.for_each_filled_layer(job, layout, place_of(on.device), [&](Layer& layer) {
       for (const Parameter& parameter : layer.parameters())
         gradient_sync.set_values(parameter.name, parameter.value);

@@ -126,6 +126,23 @@ TEST(ShardedParameters, LeaveTheSameValues) {
   }
 }
 
+// Master copies are of the initial values, which come a layer at a time.
+TEST(ShardedParameters, TrainIn16BitsAsShardedGradientsDo) {
+  for (const Precision precision : {Precision::bf16, Precision::fp16}) {
+    JobSpec job = small_job("llama", /*layers=*/2, /*global_batch=*/8);
+    job.training.precision = precision;
+    job.training.ema.emplace();
+    const auto losses = [&](Zero zero) {
+      return trained_in_parts(job, plan_of_shape(job, zero, {{2, 1}, {2, 1}}, {5, 3})).losses;
+    };
+    const std::vector<double> expected = losses(Zero::gradients);
+    const std::vector<double> sharded = losses(Zero::parameters);
+    EXPECT_LT(expected[6], 0.99 * expected[0]) << "they train";
+    for (std::size_t i = 0; i < expected.size(); ++i)
+      EXPECT_NEAR(sharded[i], expected[i], 1e-3 * expected[i]) << to_string(precision) << ", " << i;
+  }
+}
+
 // Bytes of all tensors of all ranks that live between steps.
 int64_t tensor_bytes_between_steps(const JobSpec& job, const Plan& plan) {
   const TokenData data = repeating_data(job);
