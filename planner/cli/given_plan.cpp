@@ -83,7 +83,7 @@ std::string beyond_memory(const Plan& plan, const std::string& file, const Predi
       "{}: does not fit into memory: pipeline {}, stage {} needs {:.2f} GiB {}, {} has {:.2f}{}",
       where_in_plan(file, worst->pipeline, worst->stage).text(), worst->pipeline, worst->stage,
       gib(on_gpu ? worst->memory.total() : worst->host_bytes),
-      on_gpu ? "on each GPU" : "of its node for each GPU, with offloaded states",
+      on_gpu ? "on each GPU" : "of its node for each GPU, with what it offloads",
       on_gpu ? gpu_type : "a node of " + gpu_type,
       gib(on_gpu ? worst->capacity_bytes : worst->host_capacity_bytes),
       more > 0 ? fmt::format(" (and {} more stage{})", more, more == 1 ? "" : "s") : "");

@@ -64,7 +64,7 @@ std::string feature_text(const Plan& plan) {
   const std::string stages = recomputing_stages(plan);
   const Recompute most = deepest_recompute(plan);
   std::string recompute = most == Recompute::none ? "" : "recompute";
-  if (most != Recompute::none && most != Recompute::full) recompute += std::string("-") + to_string(most);
+  if (most != Recompute::none && most < Recompute::full) recompute += std::string("-") + to_string(most);
   if (!stages.empty() && stages != "all") recompute += ":" + stages;
   std::string text;
   for (const std::string& feature :
@@ -77,6 +77,18 @@ std::string feature_text(const Plan& plan) {
         std::string(has_context_parallelism(plan) ? "cp" : ""), std::string(offloads(plan) ? "offload" : "")})
     if (!feature.empty()) text += (text.empty() ? "" : " ") + feature;
   return text;
+}
+
+std::string offloaded_text(const Plan& plan) {
+  const auto any = [&](const auto& of_stage) {
+    return std::ranges::any_of(plan.pipelines, [&](const PlanPipeline& pipeline) {
+      return std::ranges::any_of(pipeline.stages, of_stage);
+    });
+  };
+  const bool states = any([](const PlanStage& stage) { return offloads_optimizer(stage); });
+  const bool inputs = any([](const PlanStage& stage) { return stage.recompute.offloads(); });
+  return std::string(states ? "optimizer states" : "") + (states && inputs ? " and " : "") +
+         (inputs ? "inputs of blocks" : "");
 }
 
 }  // namespace sailor

@@ -22,5 +22,7 @@ std::string zero_text(const Plan& plan);
 // groups. "split-backward" if any stage splits its backward, and "offload" if any does. Empty without
 // features.
 std::string feature_text(const Plan& plan);
+// What its stages keep in the memory of their nodes, in words; empty if nothing.
+std::string offloaded_text(const Plan& plan);
 
 }  // namespace sailor

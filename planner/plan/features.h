@@ -15,8 +15,8 @@
 //                     (spec/split_backward.h)
 //     sequence-parallel  stages with tensor parallelism split the tokens outside of it (sequence parallelism)
 //     context-parallel   GPUs with the same weights split the tokens of a microbatch; with sequence-parallel
-//     offload         a stage keeps its optimizer states in the memory of its node (spec/offload.h); the
-//                     planner offers it with recompute
+//     offload         a stage keeps its optimizer states in the memory of its node (spec/offload.h), or the
+//                     inputs of blocks that it computes again; the planner offers it with recompute
 // and what the planner never offers, but plans that others have run may have
 //     selective       a stage computes the inside of attention again, and keeps the rest
 // Pure and thread-safe.

@@ -96,8 +96,13 @@ std::set<std::string> gpu_types_of(const Plan& plan);
 std::map<std::string, std::map<std::string, int>> gpu_counts_of(const Plan& plan);
 bool has_tensor_parallelism(const Plan& plan);
 bool has_context_parallelism(const Plan& plan);
+// Are the states of its optimizer in the memory of its nodes?
+inline bool offloads_optimizer(const PlanStage& stage) {
+  return stage.offload == Offload::optimizer;
+}
+// Is anything there?
 inline bool offloads(const PlanStage& stage) {
-  return stage.offload != Offload::none;
+  return offloads_optimizer(stage) || stage.recompute.offloads();
 }
 bool offloads(const Plan& plan);
 // Are there GPUs that train the same parameters, whose gradients must be summed?

@@ -17,11 +17,11 @@ constexpr int kMostSequences = 1'000'000;  // of a microbatch
 // A level for all blocks, or {LEVEL: number of the first blocks, "rest": level of the others}.
 StageRecompute read_stage_recompute(const Field& field) {
   if (field.node().kind != DocumentNode::Kind::map) return read_recompute(field);
-  MapField map(field, {"light", "mlp", "full", "rest"});
+  MapField map(field, {"light", "mlp", "full", "offload", "rest"});
   const auto rest = map.optional("rest");
   const Recompute level = rest ? read_recompute(*rest) : Recompute::none;
   std::optional<StageRecompute> out;
-  for (const Recompute deep : {Recompute::light, Recompute::mlp, Recompute::full}) {
+  for (const Recompute deep : std::span(kTrainedLevels).subspan(1)) {
     const auto blocks = map.optional(to_string(deep));
     if (!blocks) continue;
     if (out) blocks->fail("only one level has a number of blocks; \"rest\" is that of the others");
@@ -29,7 +29,7 @@ StageRecompute read_stage_recompute(const Field& field) {
       blocks->fail(fmt::format("must be above the level of the other blocks, \"{}\"", to_string(level)));
     out.emplace(deep, blocks->integer<int>(1, 1'000'000), level);
   }
-  if (!out) field.fail("needs a number of blocks: \"light\", \"mlp\" or \"full\"");
+  if (!out) field.fail("needs a number of blocks: \"light\", \"mlp\", \"full\" or \"offload\"");
   return *out;
 }
 
@@ -136,7 +136,7 @@ nlohmann::ordered_json stage_json(const PlanStage& stage) {
   if (stage.shape.cp > 1) json["cp"] = stage.shape.cp;
   json["recompute"] = recompute_json(stage.recompute);
   if (stage.weight_delay != kWholeBackward) json["weight_delay"] = stage.weight_delay;
-  if (offloads(stage)) json["offload"] = to_string(stage.offload);
+  if (offloads_optimizer(stage)) json["offload"] = to_string(stage.offload);
   if (!stage.node.empty()) {
     json["node"] = stage.node;
     json["gpus"] = stage.gpus;

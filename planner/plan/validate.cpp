@@ -61,7 +61,10 @@ void check_stage(const PlanStage& stage, const std::string& where, const ModelSp
       violations.push_back(where + fmt::format("recompute \"{}\" is not supported by this version's trainer",
                                                to_string(level)));
   }
-  if (offloads(stage) && !allowed.contains(PlanFeature::offload))
+  if (stage.recompute.offloads() && !allowed.contains(PlanFeature::offload))
+    violations.push_back(where + fmt::format("recompute \"{}\" is not supported by this version's trainer",
+                                             to_string(Recompute::offload)));
+  if (offloads_optimizer(stage) && !allowed.contains(PlanFeature::offload))
     violations.push_back(where + fmt::format("offload \"{}\" is not supported by this version's trainer",
                                              to_string(stage.offload)));
   const int blocks = std::min(stage.end_layer, model.num_all_layers() - 1) - std::max(stage.first_layer, 1);

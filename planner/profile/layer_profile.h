@@ -29,6 +29,8 @@ struct LayerTimes {
   double light_s = 0, mlp_s = 0;
   // Of a block's backward_s: the gradients of weights, which a split backward computes later; 0 = unknown.
   double weight_s = 0;
+  // Of a block: what its input's way to the memory of the node and back adds to what `full` takes.
+  double host_s = 0;
 
   // What a backward takes longer under a plan's `recompute`.
   double again_s(Recompute recompute) const {
@@ -42,9 +44,11 @@ struct LayerTimes {
       case Recompute::mlp:
         return mlp_s;
       case Recompute::full:
+        return forward_s;
+      case Recompute::offload:
         break;
     }
-    return forward_s;
+    return forward_s + host_s;
   }
 };
 
@@ -68,12 +72,14 @@ struct LayerSizes {
   int64_t frozen_parameters = 0;       // held, too, and not trained
   int64_t tied_frozen_parameters = 0;  // of these: shared with the first layer if one rank has both
 
-  // Stored for the backward under a plan's `recompute`; the value without recomputation if it is unknown.
+  // Stored on the GPU for the backward under a plan's `recompute`; the value without recomputation if it is
+  // unknown.
   int64_t kept_bytes(Recompute recompute) const {
-    const int64_t by_level[kRecomputeLevels] = {activation_bytes, selective_bytes, light_bytes, mlp_bytes,
-                                                checkpoint_bytes};
+    const int64_t by_level[kRecomputeLevels] = {activation_bytes, selective_bytes,  light_bytes,
+                                                mlp_bytes,        checkpoint_bytes, checkpoint_bytes};
     const int64_t kept = by_level[static_cast<int>(recompute)];
-    return kept > 0 ? kept : activation_bytes;
+    if (kept <= 0) return activation_bytes;
+    return recompute == Recompute::offload ? 0 : kept;
   }
   bool operator==(const LayerSizes&) const = default;
 };

@@ -72,7 +72,8 @@ std::string in_words(const PlanningContext& context, const Candidate& chosen) {
     out += fmt::format(", {} chunks of the model per stage (interleaved)", plan.interleave);
   if (most_weight_delay(plan) != kWholeBackward)
     out += ", gradients of weights after those that other stages wait for (split backward)";
-  if (offloads(plan)) out += ", optimizer states in the memory of nodes (offload)";
+  if (const std::string what = offloaded_text(plan); !what.empty())
+    out += fmt::format(", {} in the memory of nodes (offload)", what);
   if (shards_optimizer(plan.zero))
     out += fmt::format(
         ", {} sharded (ZeRO-{}{})", plan.zero == Zero::optimizer ? "optimizer states" : to_string(plan.zero),

@@ -109,7 +109,7 @@ std::string row(const Run& run, bool with_recompute) {
       with_recompute ? (stage.recompute == Recompute::none ? "  -" : "  " + to_string(stage.recompute)) : "");
 }
 
-// "offloaded: optimizer states of stages 0-1 of pipelines 0-3, up to 23.40 GiB in the memory of a node"
+// "offloaded: optimizer states in stages 0-1 of pipelines 0-3, up to 23.40 GiB in the memory of a node"
 std::string offload_text(const Plan& plan, const Prediction& prediction) {
   std::map<std::string, int64_t> on_nodes;
   int64_t most = 0;
@@ -134,7 +134,7 @@ std::string offload_text(const Plan& plan, const Prediction& prediction) {
     of +=
         fmt::format("{}stage{} {} of pipeline{} {}", of.empty() ? "" : " and ", stages.size() == 1 ? "" : "s",
                     number_ranges(stages), with.size() == 1 ? "" : "s", number_ranges(with));
-  return fmt::format("offloaded: optimizer states of {}{}\n", of,
+  return fmt::format("offloaded: {} in {}{}\n", offloaded_text(plan), of,
                      most > 0 ? fmt::format(", up to {} GiB in the memory of a node", gib(most)) : "");
 }
 

@@ -102,7 +102,7 @@ std::string uniform_obstacle(const JobSpec& job, const Plan& plan, const ConfigR
       if (stage.first_layer != like.first_layer || stage.end_layer != like.end_layer)
         return "its pipelines cut the layers differently";
       if (stage.recompute != like.recompute) return "its pipelines recompute different blocks";
-      if (offloads(stage)) return "it offloads optimizer states";
+      if (offloads(stage)) return "it offloads";
       if (stage.weight_delay != kWholeBackward) return "it delays the gradients of weights";
     }
   }

@@ -21,7 +21,7 @@ HostMemory host_memory(const JobSpec& job, const MemoryBreakdown& memory, int64_
                        bool on_processors) {
   const int64_t base = on_processors ? kBaseOnProcessors : kBaseWithGpu;
   const int64_t state = memory.weights_bytes - memory.frozen_bytes + memory.optimizer_bytes +
-                        memory.master_bytes + memory.offloaded_bytes;
+                        memory.master_bytes + memory.offloaded_bytes - memory.offloaded_inputs_bytes;
   const int64_t total = memory.total();
   const int64_t varying = copies_of_state(job) * state + memory.offloaded_bytes + (on_processors ? total : 0);
   HostMemory host{base + varying, base + varying};

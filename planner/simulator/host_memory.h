@@ -1,7 +1,7 @@
 // Host memory of one rank: what its process needs of the node's memory, not of the GPU's. Pure. An estimate
 // for requests to a scheduler, which ends jobs that use more: rounded up on purpose, and not measured.
 //
-//     rank  = base + copies x state + offloaded state
+//     rank  = base + copies x state + what is offloaded
 //             + (the rank's predicted memory, if it computes on processors)
 //     base  = 1 GiB on processors, 4 GiB with a GPU (libraries, context, pinned buffers)
 //     state = weights, optimizer state and master weights of the rank

@@ -87,8 +87,8 @@ int64_t IterationModel::missing_bytes(std::span<const CompactStage> stages, int 
     key ^= key >> 29;
   };
   const int groups = static_cast<int>(stages.size()) / of.interleave;
-  for (const int value :
-       {groups, group, of.microbatch, of.interleave, of.microbatches, of.replicas, static_cast<int>(of.zero)})
+  for (const int value : {groups, group, of.microbatch, of.interleave, of.microbatches, of.replicas,
+                          static_cast<int>(of.zero), of.ignores_host ? 1 : 0})
     add(value);
   for (size_t i = static_cast<size_t>(group); i < stages.size(); i += static_cast<size_t>(groups)) {
     const CompactStage& stage = stages[i];
@@ -100,7 +100,8 @@ int64_t IterationModel::missing_bytes(std::span<const CompactStage> stages, int 
   const auto [known, is_new] = missing_of_group_.at(key);
   if (!is_new) return known;
   steps_ += 100;
-  return known = kinds_.missing_bytes(stages[static_cast<size_t>(group)].kind, memory(stages, group, of));
+  return known = kinds_.missing_bytes(stages[static_cast<size_t>(group)].kind, memory(stages, group, of),
+                                      of.ignores_host);
 }
 
 int64_t IterationModel::missing_bytes(const StageMemoryInput& stage) {
@@ -109,17 +110,14 @@ int64_t IterationModel::missing_bytes(const StageMemoryInput& stage) {
   const int sharing = shards_optimizer(zero) ? stage.replicas : std::min(stage.replicas, 2) - 1;
   const StageRecompute& recompute = stage.recompute;
   const auto levels =
-      static_cast<int>(recompute.level()) + kRecomputeLevels * static_cast<int>(recompute.deep());
-  const uint64_t parts[][2] = {{static_cast<uint64_t>(stage.first_layer), 8},
-                               {static_cast<uint64_t>(stage.end_layer), 8},
-                               {static_cast<uint64_t>(levels), 5},
-                               {static_cast<uint64_t>(recompute.deep_blocks()), 8},
-                               {static_cast<uint64_t>(stage.in_flight), 7},
-                               {static_cast<uint64_t>(stage.microbatch), 7},
-                               {stage.several_microbatches ? 1u : 0u, 1},
-                               {static_cast<uint64_t>(zero), 2},
-                               {static_cast<uint64_t>(sharing), 10},
-                               {stage.nothing_again ? 1u : 0u, 1}};
+      static_cast<uint64_t>(recompute.level()) + kRecomputeLevels * static_cast<uint64_t>(recompute.deep());
+  constexpr int kLevelBits = 5;
+  const uint64_t parts[][2] = {
+      {static_cast<uint64_t>(stage.first_layer), 8}, {static_cast<uint64_t>(stage.end_layer), 8},
+      {levels % (1u << kLevelBits), kLevelBits},     {static_cast<uint64_t>(recompute.deep_blocks()), 8},
+      {static_cast<uint64_t>(stage.in_flight), 7},   {static_cast<uint64_t>(stage.microbatch), 7},
+      {stage.several_microbatches ? 1u : 0u, 1},     {static_cast<uint64_t>(zero), 2},
+      {static_cast<uint64_t>(sharing), 10},          {stage.nothing_again ? 1u : 0u, 1}};
   uint64_t key = static_cast<uint64_t>(stage.kind);
   bool in_range = stage.kind < 1 << 7;
   for (const auto& [value, bits] : parts) {
@@ -127,10 +125,12 @@ int64_t IterationModel::missing_bytes(const StageMemoryInput& stage) {
     key = key << bits | value;
   }
   // No bits are left for these. The keys of two stages may differ by as little, so that they are mixed first.
-  if (const int rest = 2 * (stage.weight_delay + 1) + (stage.offload != Offload::none ? 1 : 0); rest > 0) {
+  const uint64_t rest = 8 * static_cast<uint64_t>(stage.weight_delay + 1) + 4 * (levels >> kLevelBits) +
+                        2 * (stage.offload != Offload::none ? 1 : 0) + (stage.ignores_host ? 1 : 0);
+  if (rest > 0) {
     steps_ += 10;
     key = (key ^ key >> 31) * 0xbf58476d1ce4e5b9;
-    key = ((key ^ key >> 29) + static_cast<uint64_t>(rest)) * 0x94d049bb133111eb;
+    key = ((key ^ key >> 29) + rest) * 0x94d049bb133111eb;
     key ^= key >> 31;
   }
   if (in_range) {
@@ -173,7 +173,7 @@ int64_t IterationModel::missing_of_rank(const StageMemoryInput& stage) {
   if (kind.shape.tp > 1) input.gathered_elements = sizes.front().output_elements / kind.shape.cp;
   const MemoryBreakdown memory = rank_memory(input, context.framework, context.precision);
   chunks_ = std::move(input.chunks);
-  return kinds_.missing_bytes(stage.kind, memory);
+  return kinds_.missing_bytes(stage.kind, memory, stage.ignores_host);
 }
 
 bool IterationModel::fits(const CompactPlan& plan, const PlanClasses& classes) {

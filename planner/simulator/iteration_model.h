@@ -72,6 +72,7 @@ struct StageMemoryInput {
   bool nothing_again = false;         // for lower bounds (ChunkMemoryInput)
   int weight_delay = kWholeBackward;  // less than there are microbatches
   Offload offload = Offload::none;
+  bool ignores_host = false;  // without the memory of nodes
 };
 
 // Of all stages of a pipeline, what else the memory of its ranks depends on.
@@ -81,6 +82,7 @@ struct PipelineMemoryInput {
   int microbatches = 1;  // of the pipeline
   int replicas = 1;      // that share the sums of gradients (sharers())
   Zero zero = Zero::none;
+  bool ignores_host = false;
 };
 
 class IterationModel {

@@ -22,6 +22,7 @@ struct ChunkActivations {
   int64_t kept = 0;     // by one microbatch in flight
   int64_t above = 0;    // the most that a backward needs beyond what all its layers keep
   int64_t pending = 0;  // of a microbatch between the parts of its split backward
+  int64_t on_host = 0;  // by one microbatch in flight
 };
 
 int64_t pending_bytes(const LayerSizes& block) {
@@ -47,10 +48,11 @@ void for_each_run(const ChunkMemoryInput& chunk, const Work& work) {
 ChunkActivations activations_of(const ChunkMemoryInput& chunk) {
   ChunkActivations sum;
   const int ends = chunk.has_previous ? 0 : 1;
-  int64_t released = 0;
+  int64_t released = 0, on_their_way = 0;
   for_each_run(chunk, [&](size_t first, int count) {
     const LayerSizes& layer = chunk.layers[first];
-    const int64_t kept = layer.kept_bytes(chunk.recompute.of_block(static_cast<int>(first) - ends));
+    const Recompute level = chunk.recompute.of_block(static_cast<int>(first) - ends);
+    const int64_t kept = layer.kept_bytes(level);
     // What a split backward leaves is not released.
     const bool block = (first > 0 || chunk.has_previous) &&
                        (first + static_cast<size_t>(count) < chunk.layers.size() || chunk.has_next);
@@ -62,8 +64,13 @@ ChunkActivations activations_of(const ChunkMemoryInput& chunk) {
     released += count * (kept - left);
     sum.kept += count * kept;
     sum.pending += count * left;
+    if (level == Recompute::offload && layer.activation_bytes > kept) {
+      const int64_t input = layer.kept_bytes(Recompute::full);
+      sum.on_host += count * input;
+      on_their_way = std::max(on_their_way, 2 * input);
+    }
   });
-  sum.above = std::max(sum.above, -released);
+  sum.above = std::max(sum.above, -released) + (chunk.nothing_again ? 0 : on_their_way);
   return sum;
 }
 
@@ -173,6 +180,8 @@ MemoryBreakdown rank_memory(const RankMemoryInput& input, const FrameworkStyle& 
     });
     const ChunkActivations activations = activations_of(chunk);
     const double slack = 1 + (input.shape.tp > 1 ? style.activation_slack_tp : style.activation_slack);
+    memory.offloaded_inputs_bytes +=
+        product(activations.on_host, static_cast<double>(input.microbatch) * chunk.in_flight);
     memory.activations_bytes +=
         product(activations.kept, slack * static_cast<double>(input.microbatch) * chunk.in_flight);
     const int delayed = std::max(0, std::min(chunk.weight_delay, input.microbatches - 1));
@@ -192,6 +201,7 @@ MemoryBreakdown rank_memory(const RankMemoryInput& input, const FrameworkStyle& 
   }
   const Held held = held_by(input);
   add_states(input, held, style, precision, memory);
+  memory.offloaded_bytes += memory.offloaded_inputs_bytes;
   memory.workspace_bytes = product(above, input.microbatch);
   if (input.microbatches > 1) memory.workspace_bytes += product(persistent, input.microbatch);
   memory.communication_bytes += product(

@@ -52,6 +52,9 @@ struct RankMemoryInput {
 // microbatch whose backward runs, layers after the current one are already released, while the current one
 // needs its workspace (and, when recomputing, all of its activations).
 //
+// Of offloaded inputs of blocks, those of the current block and two more are on the GPU: the next one of this
+// backward, and the first of the next step.
+//
 // A split backward leaves something of every block it has passed, for the gradients of weights: of the
 // microbatch whose backward runs, and of as many before it as they are delayed.
 //

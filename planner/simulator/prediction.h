@@ -14,14 +14,15 @@ struct MemoryBreakdown {
   int64_t weights_bytes = 0;
   int64_t frozen_bytes = 0;  // of weights_bytes: of weights that are not trained
   int64_t gradients_bytes = 0;
-  int64_t optimizer_bytes = 0;      // moments and averages
-  int64_t master_bytes = 0;         // 32-bit copies of 16-bit weights
-  int64_t activations_bytes = 0;    // in_flight x microbatch x per sequence
-  int64_t workspace_bytes = 0;      // logits and other tensors that exist only inside a layer
-  int64_t communication_bytes = 0;  // send and receive buffers, gradient buckets
-  int64_t base_bytes = 0;           // the process before any tensor, measured per platform
-  int64_t fragmentation_bytes = 0;  // lost between the blocks of the allocator
-  int64_t offloaded_bytes = 0;      // in the memory of the rank's node, not its GPU's: not in total()
+  int64_t optimizer_bytes = 0;         // moments and averages
+  int64_t master_bytes = 0;            // 32-bit copies of 16-bit weights
+  int64_t activations_bytes = 0;       // in_flight x microbatch x per sequence
+  int64_t workspace_bytes = 0;         // logits and other tensors that exist only inside a layer
+  int64_t communication_bytes = 0;     // send and receive buffers, gradient buckets
+  int64_t base_bytes = 0;              // the process before any tensor, measured per platform
+  int64_t fragmentation_bytes = 0;     // lost between the blocks of the allocator
+  int64_t offloaded_bytes = 0;         // in the memory of the rank's node, not its GPU's: not in total()
+  int64_t offloaded_inputs_bytes = 0;  // of these: inputs of blocks
 
   int64_t total() const {
     return weights_bytes + gradients_bytes + optimizer_bytes + master_bytes + activations_bytes +

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "planner/profile/collectives.h"
+#include "planner/profile/host_link.h"
 #include "planner/profile/split_tokens.h"
 #include "planner/simulator/host_memory.h"
 #include "planner/spec/error.h"
@@ -85,21 +86,20 @@ int64_t StageKinds::host_bytes(int kind, const MemoryBreakdown& memory) const {
   return host_memory(context_.job, memory, of.capacity_bytes, of.on_processors).least_bytes;
 }
 
-int64_t StageKinds::missing_bytes(int kind, const MemoryBreakdown& memory) const {
+int64_t StageKinds::missing_bytes(int kind, const MemoryBreakdown& memory, bool ignores_host) const {
   const StageKind& of = kinds_[static_cast<size_t>(kind)];
   const int64_t missing = memory.total() - of.capacity_bytes;
-  if (memory.offloaded_bytes == 0 || of.host_bytes == 0) return missing;
+  if (ignores_host || memory.offloaded_bytes == 0 || of.host_bytes == 0) return missing;
   return std::max(missing, host_bytes(kind, memory) - of.host_bytes);
 }
 
 void StageKinds::require_offload(int kind) const {
   const StageKind& of = (*this)[kind];
   if (of.offload_s > 0) return;
-  throw InputError(
-      {context_.catalog.file, 0},
-      fmt::format("a stage of the plan offloads its optimizer, but it is not known how fast GPU type "
-                  "{} reaches the memory of its node: give the type `node: {{host: RATE}}`",
-                  of.gpu_type));
+  throw InputError({context_.catalog.file, 0},
+                   fmt::format("a stage of the plan offloads, but it is not known how fast GPU type "
+                               "{} reaches the memory of its node: give the type `node: {{host: RATE}}`",
+                               of.gpu_type));
 }
 
 const KindTimes& StageKinds::work_out_times(int kind, int microbatch) {
@@ -110,6 +110,10 @@ const KindTimes& StageKinds::work_out_times(int kind, int microbatch) {
       microbatch,   is.shape,           find_link(kind, kind, true)};
   if (is.splits_tokens) split_tokens(cell, split);
   split_context(cell, *is.profile, split);
+  const HostLink host = host_link(context_.catalog.at(is.gpu_type));
+  for (size_t layer = 1; layer + 1 < cell.size(); ++layer)
+    cell[layer].host_s = host_s(
+        cell[layer], host, static_cast<double>((*is.sizes)[layer].kept_bytes(Recompute::full)) * microbatch);
   KindTimes times;
   for (std::vector<double>* sums : {&times.forward_s, &times.backward_s, &times.update_s, &times.weight_s})
     sums->assign(1, 0);

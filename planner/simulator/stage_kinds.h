@@ -116,9 +116,9 @@ class StageKinds {
   }
   // What a rank of the kind with this memory needs of its node's (host_memory.h).
   int64_t host_bytes(int kind, const MemoryBreakdown& memory) const;
-  // What it lacks of its GPU's memory; or, if it offloads, of its part of the node's. Negative or 0 if both
-  // are sufficient.
-  int64_t missing_bytes(int kind, const MemoryBreakdown& memory) const;
+  // What it lacks of its GPU's memory; or, if it offloads, of its part of the node's, unless that is ignored.
+  // Negative or 0 if both are sufficient.
+  int64_t missing_bytes(int kind, const MemoryBreakdown& memory, bool ignores_host = false) const;
   // Throws InputError when it is not known how fast the kind's GPUs reach the memory of their node.
   void require_offload(int kind) const;
   const PlanningContext& context() const { return context_; }

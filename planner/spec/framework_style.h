@@ -143,7 +143,8 @@ struct FrameworkStyle {
   // Whether they can split them over more GPUs than heads of keys and values divide
   // (ModelSpec::ring_degree()).
   bool ring_attention = false;
-  // Whether stages can keep optimizer states in the memory of their nodes (spec/offload.h).
+  // Whether stages can keep optimizer states (spec/offload.h) and the inputs of blocks (Recompute::offload)
+  // in the memory of their nodes.
   bool offload = false;
   // Whether groups of pipelines can each have a copy of what is sharded (Plan::zero_group).
   bool hybrid_zero = false;

@@ -11,7 +11,7 @@ namespace sailor {
 namespace {
 
 const std::vector<std::string>& recompute_names() {
-  static const std::vector<std::string> all = {"none", "selective", "light", "mlp", "full"};
+  static const std::vector<std::string> all = {"none", "selective", "light", "mlp", "full", "offload"};
   return all;
 }
 

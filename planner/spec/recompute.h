@@ -6,21 +6,27 @@
 //     light      norms and the activation function of the MLP, which cost next to nothing
 //     mlp        and the MLP's first product
 //     full       the whole block, from its input
+//     offload    the same, and the input waits in the memory of the node (Rajbhandari et al., 2021,
+//                "ZeRO-Infinity", section 5.2.2): the block keeps nothing on its GPU
 // The first layer of a model keeps nothing, and the last needs its result at once: they are never computed
 // again.
 #pragma once
 
+#include <span>
 #include <string>
 
 namespace sailor {
 
 class Field;
 
-enum class Recompute { none, selective, light, mlp, full };
-inline constexpr int kRecomputeLevels = 5;
+enum class Recompute { none, selective, light, mlp, full, offload };
+inline constexpr int kRecomputeLevels = 6;
 // The levels that this trainer has, in ascending order.
 inline constexpr Recompute kTrainedLevels[] = {Recompute::none, Recompute::light, Recompute::mlp,
-                                               Recompute::full};
+                                               Recompute::full, Recompute::offload};
+inline constexpr std::span<const Recompute> trained_levels(bool may_offload) {
+  return std::span(kTrainedLevels).first(std::size(kTrainedLevels) - (may_offload ? 0 : 1));
+}
 
 const char* to_string(Recompute recompute);
 Recompute read_recompute(const Field& field);  // a word of a file; throws InputError on another
@@ -42,6 +48,13 @@ class StageRecompute {
     return block >= 0 && block < deep_blocks_ ? deep_ : level_;
   }
   Recompute deepest() const { return deep_blocks_ > 0 ? deep_ : level_; }
+  // Do inputs of blocks wait in the memory of the node?
+  bool offloads() const { return deepest() == Recompute::offload; }
+  // The same with all inputs on the GPU.
+  StageRecompute without_offload() const {
+    if (!offloads()) return *this;
+    return deep_blocks_ > 0 ? StageRecompute(Recompute::full, deep_blocks_, level_) : Recompute::full;
+  }
   bool operator==(const StageRecompute&) const = default;
 
  private:

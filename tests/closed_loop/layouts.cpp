@@ -143,12 +143,12 @@ void cut_alike(Plan& plan) {
 // At one level, or with the first blocks at a higher one than the others.
 StageRecompute draw_recompute(Random& random, const PlanStage& stage, int layers) {
   const int blocks = std::min(stage.end_layer, layers - 1) - std::max(stage.first_layer, 1);
-  const int deep = between(random, 1, static_cast<int>(std::size(kTrainedLevels)) - 1);
+  const int deep = between(random, 1, static_cast<int>(trained_levels(false).size()) - 1);
   if (blocks < 2 || between(random, 0, 1) == 0) return kTrainedLevels[deep];
   return {kTrainedLevels[deep], between(random, 1, blocks - 1), kTrainedLevels[between(random, 0, deep - 1)]};
 }
 
-// Of every other group of GPUs.
+// Of every other group of GPUs; and the inputs of the blocks that most stages compute again whole.
 void draw_offload(Random& random, Plan& plan) {
   for (PlanPipeline& pipeline : plan.pipelines) {
     const auto groups = static_cast<size_t>(num_groups(plan, pipeline));
@@ -156,6 +156,13 @@ void draw_offload(Random& random, Plan& plan) {
       pipeline.stages[s].offload = s >= groups                  ? pipeline.stages[s % groups].offload
                                    : between(random, 0, 1) == 0 ? Offload::optimizer
                                                                 : Offload::none;
+    for (PlanStage& stage : pipeline.stages) {
+      const StageRecompute& of = stage.recompute;
+      if (of.deepest() == Recompute::full && between(random, 0, 3) > 0)
+        stage.recompute = of.deep_blocks() > 0
+                              ? StageRecompute(Recompute::offload, of.deep_blocks(), of.level())
+                              : StageRecompute(Recompute::offload);
+    }
   }
 }
 

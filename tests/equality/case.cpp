@@ -131,7 +131,7 @@ PlanPipeline make_pipeline(const std::vector<ReplicaShape>& shapes, const std::v
 // At one level, or with the first blocks at a higher one than the others.
 StageRecompute draw_levels(Random& random, const PlanStage& stage, int layers) {
   const int blocks = std::min(stage.end_layer, layers - 1) - std::max(stage.first_layer, 1);
-  const size_t levels = std::size(kTrainedLevels), deep = random() % levels;
+  const size_t levels = trained_levels(false).size(), deep = random() % levels;
   if (blocks < 1 || deep == 0 || random() % 2) return kTrainedLevels[deep];
   return {kTrainedLevels[deep], between(random, 1, blocks), kTrainedLevels[random() % deep]};
 }
@@ -158,15 +158,26 @@ void draw_weight_delays(Random& random, Plan& plan) {
   }
 }
 
-// Of every other group of GPUs, at least of one.
+// The inputs of blocks of a stage that recomputes wait on its nodes.
+void offload_inputs(PlanStage& stage) {
+  const StageRecompute& of = stage.recompute;
+  if (of.deep_blocks() > 0)
+    stage.recompute = {Recompute::offload, of.deep_blocks(), of.level()};
+  else if (of.level() != Recompute::none)
+    stage.recompute = Recompute::offload;
+}
+
+// Of every other group of GPUs, at least of one; of every third no inputs, or only those.
 void draw_offload(Random& random, Plan& plan) {
   for (PlanPipeline& pipeline : plan.pipelines) {
     const auto groups = static_cast<std::size_t>(num_groups(plan, pipeline));
     for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
       const bool drawn = s + 1 == groups || random() % 2;
-      pipeline.stages[s].offload = s >= groups ? pipeline.stages[s % groups].offload
-                                   : drawn     ? Offload::optimizer
-                                               : Offload::none;
+      const auto which = drawn ? random() % 3 : 1;
+      pipeline.stages[s].offload = s >= groups  ? pipeline.stages[s % groups].offload
+                                   : which != 1 ? Offload::optimizer
+                                                : Offload::none;
+      if (drawn && which != 0) offload_inputs(pipeline.stages[s]);
     }
   }
 }
@@ -567,7 +578,11 @@ Case make_case(const CaseOptions& options) {
         features.insert(fmt::format("weight_delay_{}", stage.weight_delay));
   Random offload_random(options.seed * 67867967 + static_cast<uint64_t>(options.index));
   if (wants(options, PlanFeature::offload, offload_random() % 3 == 0)) draw_offload(offload_random, plan);
-  if (offloads(plan)) features.insert("offload");
+  for (const PlanPipeline& pipeline : plan.pipelines)
+    for (const PlanStage& stage : pipeline.stages) {
+      if (offloads_optimizer(stage)) features.insert("offload");
+      if (stage.recompute.offloads()) features.insert("offload_inputs");
+    }
   Random group_zero_random(options.seed * 573259391 + static_cast<uint64_t>(options.index));
   if (wants(options, PlanFeature::hybrid_zero, group_zero_random() % 2 == 0))
     draw_zero_group(group_zero_random, result.job, plan);

@@ -2,15 +2,18 @@
 //
 // Every layer is a separate graph, whose input is detached from the layer before: so the backward knows when
 // it has finished a layer, whose gradients can then be reduced, and frees its activations. With full
-// recomputation a block only stores its input; its backward recomputes the forward, with the same bits; with
-// less, the block itself knows (model/recomputed.h). A split backward leaves the gradients of blocks' weights
-// to a later call. One thread per object.
+// recomputation a block only stores its input, here or in the memory of the node; its backward recomputes the
+// forward, with the same bits; with less, the block itself knows (model/recomputed.h). A split backward
+// leaves the gradients of blocks' weights to a later call. One thread per object.
 #pragma once
+
+#include <torch/csrc/autograd/edge.h>
 
 #include <functional>
 #include <vector>
 
 #include "trainer/model/layer.h"
+#include "trainer/pipeline/offloaded_inputs.h"
 
 namespace sailor {
 
@@ -22,8 +25,12 @@ class Chunk {
   // Stored data for the backward of one microbatch.
   struct Flight {
     Batch batch;
-    std::vector<at::Tensor> inputs;        // by layer; undefined for the model's first
-    std::vector<at::Tensor> outputs;       // by layer; undefined if recomputed
+    std::vector<at::Tensor> inputs;         // by layer; undefined for the model's first
+    std::vector<OffloadedInput> offloaded;  // by layer; those that are no inputs then
+    std::vector<at::Tensor> outputs;        // by layer; undefined if recomputed
+    // By layer: where its graph begins, if the next one's input is offloaded. Its output would keep that
+    // here.
+    std::vector<torch::autograd::Edge> ends;
     std::vector<LaterGradientsPtr> later;  // by layer; empty if the backward is not split
   };
 
@@ -40,12 +47,14 @@ class Chunk {
   Recompute level_of(int layer) const;
 
   // `x` is undefined if the chunk begins with the model's first layer. The result has no graph. Calls both
-  // functions for each layer, before and after it is computed.
-  at::Tensor forward(Flight& flight, const Batch& batch, at::Tensor x, const LayerCall& layer_begins,
-                     const LayerCall& layer_ends) const;
+  // functions for each layer, before and after it is computed. `offloaded` outlives the flight.
+  at::Tensor forward(Flight& flight, const Batch& batch, at::Tensor x, OffloadedInputs& offloaded,
+                     const LayerCall& layer_begins, const LayerCall& layer_ends) const;
   // The same without a graph, for validation.
   at::Tensor evaluate(const Batch& batch, at::Tensor x, const LayerCall& layer_begins,
                       const LayerCall& layer_ends) const;
+  // Begins to copy back what a backward needs first, if it is offloaded.
+  void fetch(Flight& flight) const { fetch_below(flight, layers_.size()); }
   // Takes the gradient of forward()'s result; returns that of `x`, or an undefined one. Calls both functions
   // for each layer, from the last down: before its parameters get gradients, and when they have those that
   // are not left for later.
@@ -59,9 +68,10 @@ class Chunk {
   void set_later(Flight& flight, std::size_t i) const {
     if (splits_backward_) flight.batch.later = flight.later[i];
   }
-  bool computed_again(std::size_t i) const {
-    return level_of(first_layer_ + static_cast<int>(i)) == Recompute::full;
-  }
+  Recompute level_at(std::size_t i) const { return level_of(first_layer_ + static_cast<int>(i)); }
+  bool computed_again(std::size_t i) const { return level_at(i) >= Recompute::full; }
+  bool offloads(std::size_t i) const { return i < layers_.size() && level_at(i) == Recompute::offload; }
+  static void fetch_below(Flight& flight, std::size_t layer);
 
   const std::vector<Layer*> layers_;
   const int first_layer_;

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "planner/profile/host_link.h"
 #include "planner/profile/split_tokens.h"
 #include "planner/spec/error.h"
 
@@ -40,7 +41,7 @@ void sleep_until(Pacer::Clock::time_point when) {
 
 }  // namespace
 
-double profiled_time_s(const LayerProfile& profile, const PhaseWork& work) {
+double profiled_time_s(const LayerProfile& profile, const PhaseWork& work, double host_bytes_per_s) {
   const NearestCell nearest = nearest_cell(profile, work.shape, work.sequences);
   if (!nearest.cell)
     throw InputError({profile.file, 0},
@@ -48,9 +49,11 @@ double profiled_time_s(const LayerProfile& profile, const PhaseWork& work) {
                                  profile.gpu_type, work.shape.tp, work.shape.tp));
   LayerProfile::Cell cell = *nearest.cell;
   share_context(cell, profile, nearest.microbatch, work.shape);
+  // Of as many sequences as in the cell.
+  const double input_bytes = static_cast<double>(work.offloaded_bytes) * nearest.microbatch / work.sequences;
   double time_s = 0;
   for (int layer = work.first_layer; layer < work.end_layer; ++layer) {
-    const LayerTimes& times = cell.at(static_cast<size_t>(layer));
+    LayerTimes& times = cell.at(static_cast<size_t>(layer));
     const bool block = layer > 0 && layer + 1 < static_cast<int>(cell.size());
     switch (work.phase) {
       case Phase::forward:
@@ -58,6 +61,7 @@ double profiled_time_s(const LayerProfile& profile, const PhaseWork& work) {
         break;
       case Phase::backward:
         time_s += times.backward_s;
+        times.host_s = host_s(times, {.bytes_per_s = host_bytes_per_s}, input_bytes);
         if (block) time_s += times.again_s(work.recompute.of_block(layer - work.first_block));
         if (block && work.split) time_s -= times.weight_s;
         break;
@@ -69,17 +73,13 @@ double profiled_time_s(const LayerProfile& profile, const PhaseWork& work) {
         break;
     }
   }
-  return work.phase == Phase::update ? time_s : time_s * work.sequences / nearest.microbatch;
+  if (work.phase != Phase::update) return time_s * work.sequences / nearest.microbatch;
+  if (work.offloaded_bytes == 0 || host_bytes_per_s <= 0) return time_s;
+  return std::max(time_s, static_cast<double>(work.offloaded_bytes) / host_bytes_per_s);
 }
 
 EmulatedDevice::EmulatedDevice(LayerProfile profile, double host_bytes_per_s)
     : profile_(std::move(profile)), host_bytes_per_s_(host_bytes_per_s) {}
-
-double EmulatedDevice::time_s(const PhaseWork& work) const {
-  const double profiled_s = profiled_time_s(profile_, work);
-  if (work.offloaded_bytes == 0 || host_bytes_per_s_ <= 0) return profiled_s;
-  return std::max(profiled_s, static_cast<double>(work.offloaded_bytes) / host_bytes_per_s_);
-}
 
 EmulatedDevice::Clock::time_point EmulatedDevice::latest(Clock::time_point start) const {
   int64_t start_ns = std::chrono::nanoseconds(start.time_since_epoch()).count();
@@ -89,12 +89,13 @@ EmulatedDevice::Clock::time_point EmulatedDevice::latest(Clock::time_point start
 }
 
 void EmulatedDevice::part_computed(const PhaseWork& part, Clock::time_point start) {
-  const std::chrono::duration<double> emulated(time_s(part) + part.waited_s);
+  const std::chrono::duration<double> emulated(profiled_time_s(profile_, part, host_bytes_per_s_) +
+                                               part.waited_s);
   sleep_until(latest(start) + std::chrono::duration_cast<Clock::duration>(emulated));
 }
 
 void EmulatedDevice::computed(const PhaseWork& work, Clock::time_point start) {
-  const double emulated_s = time_s(work);
+  const double emulated_s = profiled_time_s(profile_, work, host_bytes_per_s_);
   start = latest(start);
   const double real_s = std::chrono::duration<double>(Clock::now() - start).count() - work.waited_s;
   ++counters_.tasks;

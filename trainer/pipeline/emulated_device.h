@@ -17,9 +17,10 @@
 namespace sailor {
 
 // The time of a piece of work on a device, from its profile: the layer times of the cell with that microbatch
-// size, or of the nearest measured size, scaled by the number of sequences. Throws InputError when that TP
-// degree was not measured.
-double profiled_time_s(const LayerProfile& profile, const PhaseWork& work);
+// size, or of the nearest measured size, scaled by the number of sequences. `host_bytes_per_s`: each way
+// between the device and its host, for what is offloaded; 0 = it takes no time. Throws InputError when that
+// TP degree was not measured.
+double profiled_time_s(const LayerProfile& profile, const PhaseWork& work, double host_bytes_per_s = 0);
 
 class EmulatedDevice : public Pacer {
  public:
@@ -31,7 +32,7 @@ class EmulatedDevice : public Pacer {
     double real_s = 0;          // computation time of all tasks
   };
 
-  // `host_bytes_per_s`: each way between the device and its host, for offloaded states.
+  // `host_bytes_per_s`: as for profiled_time_s().
   explicit EmulatedDevice(LayerProfile profile, double host_bytes_per_s = 0);
 
   void joins(Communicator* tp, Communicator* cp) override { groups_ = {tp, cp}; }
@@ -42,8 +43,6 @@ class EmulatedDevice : public Pacer {
  private:
   // When the last rank of the replica started: the communication of real groups synchronizes their members.
   Clock::time_point latest(Clock::time_point start) const;
-
-  double time_s(const PhaseWork& work) const;
 
   LayerProfile profile_;
   double host_bytes_per_s_;

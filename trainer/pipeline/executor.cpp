@@ -42,7 +42,7 @@ class PipelineExecutor::PacedPhase {
 PipelineExecutor::PipelineExecutor(const GroupPosition& position, const ModelSpec& model,
                                    at::ScalarType dtype, std::vector<Chunk> chunks,
                                    std::vector<ScheduleStep> steps, StageLink* previous, StageLink* next,
-                                   Pacer* pacer, StepRecorder& recorder)
+                                   Pacer* pacer, StepRecorder& recorder, Device& device)
     : position_(position),
       model_(model),
       dtype_(dtype),
@@ -52,6 +52,8 @@ PipelineExecutor::PipelineExecutor(const GroupPosition& position, const ModelSpe
       next_(next),
       pacer_(pacer),
       recorder_(recorder),
+      device_(device),
+      offloaded_(device),
       flights_(chunks_.size()) {}
 
 PipelineResult::Losses PipelineResult::mean(int64_t global_targets) const {
@@ -71,8 +73,8 @@ bool PipelineExecutor::last(int chunk) const {
   return position_.group + 1 == position_.groups && chunk + 1 == static_cast<int>(chunks_.size());
 }
 
-void PipelineExecutor::warm_up(const PipelineWork& work, Device& device, const LayerCall& layer_finished) {
-  if (!device.asynchronous()) return;
+void PipelineExecutor::warm_up(const PipelineWork& work, const LayerCall& layer_finished) {
+  if (!device_.asynchronous()) return;
   for (int microbatch = 0; microbatch < work.microbatches; ++microbatch) {
     const int sequences = work.sequences(microbatch);
     if (sequences == 0 || !warmed_up_.emplace(sequences, layer_finished != nullptr).second) continue;
@@ -83,18 +85,18 @@ void PipelineExecutor::warm_up(const PipelineWork& work, Device& device, const L
       warm_up(chunks_[static_cast<std::size_t>(i)], batch, std::move(x), layer_finished);
     }
   }
-  device.wait(device.compute());
+  device_.wait(device_.compute());
 }
 
 void PipelineExecutor::warm_up(const Chunk& chunk, const Batch& batch, at::Tensor x,
-                               const LayerCall& layer_finished) const {
+                               const LayerCall& layer_finished) {
   const LayerCall nothing = [](int) {};
   if (!layer_finished) {
     chunk.evaluate(batch, std::move(x), nothing, nothing);
     return;
   }
   Chunk::Flight flight;
-  x = chunk.forward(flight, batch, std::move(x), nothing, nothing);
+  x = chunk.forward(flight, batch, std::move(x), offloaded_, nothing, nothing);
   chunk.backward(flight, at::zeros_like(x), nothing, layer_finished);
   if (chunk.splits_backward()) chunk.backward_weights(flight, layer_finished);
 }
@@ -103,7 +105,10 @@ PipelineResult PipelineExecutor::run(const PipelineWork& work) {
   result_ = PipelineResult{};
   if (!steps_.empty()) ask_for_message(work, steps_.front());
   for (std::size_t i = 0; i < steps_.size(); ++i) {
-    if (i + 1 < steps_.size()) ask_for_message(work, steps_[i + 1]);
+    if (i + 1 < steps_.size()) {
+      ask_for_message(work, steps_[i + 1]);
+      fetch_inputs(steps_[i], steps_[i + 1]);
+    }
     switch (steps_[i].kind) {
       case ScheduleStep::Kind::forward:
         forward(work, steps_[i]);
@@ -130,6 +135,14 @@ void PipelineExecutor::ask_for_message(const PipelineWork& work, const ScheduleS
   StageLink& from = forward ? *previous_ : *next_;
   asked_for_.push_back(
       from.receive({work.sequences(step.microbatch), model_.sequence, model_.hidden}, dtype_));
+}
+
+void PipelineExecutor::fetch_inputs(const ScheduleStep& current, const ScheduleStep& next) {
+  if (next.kind != ScheduleStep::Kind::backward) return;
+  auto& flights = flights_[static_cast<std::size_t>(next.chunk)];
+  const bool same = current.kind == ScheduleStep::Kind::backward && current.chunk == next.chunk;
+  if (const std::size_t at = same ? 1 : 0; at < flights.size())
+    chunks_[static_cast<std::size_t>(next.chunk)].fetch(flights[at]);
 }
 
 at::Tensor PipelineExecutor::take_message(int microbatch) {
@@ -162,7 +175,7 @@ void PipelineExecutor::forward(const PipelineWork& work, const ScheduleStep& ste
   recorder_.timed(TaskKind::forward, step.microbatch, [&] {
     PacedPhase paced(pacer_, phase_work(Phase::forward, chunk, sequences));
     x = chunk.forward(
-        flights.back(), batch, std::move(x),
+        flights.back(), batch, std::move(x), offloaded_,
         [&](int layer) { paced.waits([&] { work.forward_begins(layer); }); },
         [&](int layer) {
           if (work.gathers_every_microbatch) paced.computed_to(layer + 1);
@@ -272,6 +285,7 @@ void PipelineExecutor::drop() {
 }
 
 PhaseWork PipelineExecutor::phase_work(Phase phase, const Chunk& chunk, int sequences) const {
+  const int shares = position_.shape.cp * (position_.sequence_parallel ? position_.shape.tp : 1);
   return {.phase = phase,
           .pipeline = position_.pipeline,
           .stage = position_.group,
@@ -281,7 +295,9 @@ PhaseWork PipelineExecutor::phase_work(Phase phase, const Chunk& chunk, int sequ
           .sequences = sequences,
           .recompute = chunk.recompute(),
           .first_block = std::max(chunk.first_layer(), 1),
-          .split = chunk.splits_backward()};
+          .split = chunk.splits_backward(),
+          .offloaded_bytes = int64_t{sequences} * model_.sequence * model_.hidden / shares *
+                             static_cast<int64_t>(c10::elementSize(dtype_))};
 }
 
 }  // namespace sailor

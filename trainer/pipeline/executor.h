@@ -67,14 +67,14 @@ class PipelineExecutor {
   // References outlive the object.
   PipelineExecutor(const GroupPosition& position, const ModelSpec& model, at::ScalarType dtype,
                    std::vector<Chunk> chunks, std::vector<ScheduleStep> steps, StageLink* previous,
-                   StageLink* next, Pacer* pacer, StepRecorder& recorder);
+                   StageLink* next, Pacer* pacer, StepRecorder& recorder, Device& device);
 
   // Before an iteration on a device in which a microbatch of `work` has a size for the first time, and while
   // nothing is under way there: computes one of that size, without messages, and waits for it; with a
   // `layer_finished` the backward, too. All ranks of a TP group call it. At a product's first use cuBLAS
   // loads what it needs, whatever CUDA_MODULE_LOADING says, and CUDA waits for all that runs on the device: a
   // receive among it waits for ever if its sender waits for this rank.
-  void warm_up(const PipelineWork& work, Device& device, const LayerCall& layer_finished);
+  void warm_up(const PipelineWork& work, const LayerCall& layer_finished);
 
   // One iteration. The loss is divided by global_targets and multiplied by loss_scale before the backward.
   // Throws CommError.
@@ -95,7 +95,9 @@ class PipelineExecutor {
   void ask_for_message(const PipelineWork& work, const ScheduleStep& step);
   at::Tensor take_message(int microbatch);
   void send(StageLink& to, const at::Tensor& tensor, int sequences);
-  void warm_up(const Chunk& chunk, const Batch& batch, at::Tensor x, const LayerCall& layer_finished) const;
+  void warm_up(const Chunk& chunk, const Batch& batch, at::Tensor x, const LayerCall& layer_finished);
+  // For the step after the current one: what it needs first of offloaded inputs.
+  void fetch_inputs(const ScheduleStep& current, const ScheduleStep& next);
   Batch load(const PipelineWork& work, const ScheduleStep& step) const;
   void forward(const PipelineWork& work, const ScheduleStep& step);
   void backward(const PipelineWork& work, const ScheduleStep& step);
@@ -114,10 +116,12 @@ class PipelineExecutor {
   StageLink* const next_;
   Pacer* const pacer_;
   StepRecorder& recorder_;
+  Device& device_;
   std::set<std::pair<int, bool>> warmed_up_;  // sizes of microbatches; true: the backward, too
 
   // The iteration in progress.
   PipelineResult result_;
+  OffloadedInputs offloaded_;
   std::vector<std::deque<Chunk::Flight>> flights_;  // by chunk, oldest microbatch first
   std::deque<Chunk::Flight> pending_;               // between the parts of split backwards
   int in_flight_ = 0;

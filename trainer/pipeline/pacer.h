@@ -29,8 +29,9 @@ struct PhaseWork {
   int first_block = 1;
   bool split = false;
   int update_parts = 1;
-  int64_t offloaded_bytes = 0;  // that an update reads from the host's memory, and writes
-  double waited_s = 0;          // for other replicas, while it was under way (ZeRO-2, ZeRO-3)
+  // Between the device and the host's memory, each way: all of an update, the input of a block of a backward.
+  int64_t offloaded_bytes = 0;
+  double waited_s = 0;  // for other replicas, while it was under way (ZeRO-2, ZeRO-3)
 };
 
 class Pacer {

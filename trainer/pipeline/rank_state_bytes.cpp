@@ -19,7 +19,7 @@ int64_t RankTrainer::state_bytes(const JobSpec& job, const Plan& plan, int rank)
   const int64_t states =
       2 * kind.state_bytes + (masters ? kind.state_bytes : 0) + (job.training.ema ? kind.state_bytes : 0);
   const int64_t per_element = kind.element_bytes + kind.state_bytes + (masters ? kind.element_bytes : 0) +
-                              (offloads(stage_of(plan, slot)) ? 0 : states);
+                              (offloads_optimizer(stage_of(plan, slot)) ? 0 : states);
   const auto here = [&](const std::string& name) {
     const int layer = std::stoi(name);
     for (std::size_t s = static_cast<std::size_t>(slot.stage); s < pipeline.stages.size();

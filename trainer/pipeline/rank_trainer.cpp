@@ -111,11 +111,11 @@ struct RankTrainer::Impl {
         world(all_ranks(factory, "world", layout.size())),
         optimizer((set_initial_values(),  // which masters are copies of
                    make_optimizer(job.training.optimizer, in_groups(job, gradient_sync.slices()),
-                                  offloads(stage_of(plan, slot)) ? &on.device : nullptr))),
+                                  offloads_optimizer(stage_of(plan, slot)) ? &on.device : nullptr))),
         muon(dynamic_cast<Muon*>(optimizer.get())),
         recorder(on.device),
         executor(stage.position, job.model, scalar_type(job.training.precision), stage.chunks,
-                 own_steps(plan, slot), stage.previous.get(), stage.next.get(), pacer, recorder) {
+                 own_steps(plan, slot), stage.previous.get(), stage.next.get(), pacer, recorder, on.device) {
     if (kind_of(job.training.precision).scales_loss) loss_scaler.emplace(job.training.loss_scale);
     if (job.training.on_spike) spike_guard.emplace(*job.training.on_spike);
     if (job.training.ema) optimizer->keep_average();
@@ -214,7 +214,7 @@ struct RankTrainer::Impl {
           places.push_back(validation.spread_place(begin + i, sequences));
         return load_batch(validation, places, tokens, place_of(on.device));
       };
-      executor.warm_up(work, on.device, {});
+      executor.warm_up(work, {});
       gradient_sync.begin_evaluation([&](int m) { return work.sequences(m) > 0; });
       loss += executor.evaluate(work);
       gradient_sync.end_evaluation();
@@ -385,7 +385,7 @@ struct RankTrainer::Impl {
   // Reads of it are copies by the device, which reads host memory as well as its own.
   void move_state_to_host() {
     std::set<c10::StorageImpl*> moved;
-    if (!offloads(stage_of(plan, slot))) moved = optimizer_storages();
+    if (!offloads_optimizer(stage_of(plan, slot))) moved = optimizer_storages();
     if (!has_master_copies()) moved.merge(value_storages());
     for (c10::StorageImpl* storage : moved) move_to_host(*storage, on.device);
     state_on_host = true;
@@ -583,7 +583,7 @@ struct RankTrainer::Impl {
     const PipelineWork work = training_work();
     if (!std::exchange(warm, true)) {
       gradient_sync.begin_warm_up(work.loss_scale);
-      executor.warm_up(work, on.device, [this](int layer) { gradient_sync.layer_warmed_up(layer); });
+      executor.warm_up(work, [this](int layer) { gradient_sync.layer_warmed_up(layer); });
     }
     const bool statistics = statistics_are_due();
     do_early([&] { gradient_sync.begin_iteration(work.loss_scale, statistics); });

@@ -104,7 +104,7 @@ class Cutting {
     bool half = false;
     size_t times = 0;
   };
-  static constexpr size_t kMostWays = 6;
+  static constexpr size_t kMostWays = 8;
   // In which a stage may compute, the fastest first.
   struct Ways {
     int count = 0;
@@ -161,8 +161,8 @@ class Cutting {
     return scorer_.model().fits({scorer_.space().options[static_cast<size_t>(stage.option)].kind, first, end,
                                  recompute(entry, way, first, end), in_flight(entry, groups_, microbatches_),
                                  microbatch_, microbatches_ > 1, sharers(scorer_.space(), of_, stage.option),
-                                 of_.zero, false, kWholeBackward,
-                                 scorer_.space().most_offload(stage.option)});
+                                 of_.zero, false, kWholeBackward, scorer_.space().most_offload(stage.option),
+                                 scorer_.space().can_offload(stage.option)});
   }
 
   Scorer& scorer_;

@@ -214,7 +214,7 @@ std::vector<RecomputeRange> GroupWays::recompute_ranges(int option) const {
   least_s.fill(kNever);
   bool alike = true;
   for (size_t block = 1; block + 1 < sizes.size(); ++block)
-    for (const Recompute level : kTrainedLevels) {
+    for (const Recompute level : space_.levels(option)) {
       const int layer = static_cast<int>(block);
       double& least = least_s[static_cast<size_t>(level)];
       least = std::min(least, times.again(level, layer, layer + 1));
@@ -222,11 +222,12 @@ std::vector<RecomputeRange> GroupWays::recompute_ranges(int option) const {
     }
   ranges.clear();
   // Of unlike blocks it matters which ones recompute.
-  if (!alike) return {{false, Recompute::full}};
+  if (!alike) return {{false, space_.levels(option).back()}};
   const auto again_s = [&](Recompute level) { return least_s[static_cast<size_t>(level)]; };
   const auto kept = [&](Recompute level) { return static_cast<double>(sizes[1].kept_bytes(level)); };
-  const std::vector<Recompute> levels =
-      style.recompute_parts ? lower_hull(again_s, kept) : std::vector{Recompute::none, Recompute::full};
+  const std::vector<Recompute> levels = style.recompute_parts
+                                            ? lower_hull(space_.levels(option), again_s, kept)
+                                            : std::vector{Recompute::none, Recompute::full};
   for (size_t i = 0; i + 1 < levels.size(); ++i) {
     const double begin_s = again_s(levels[i]), length_s = again_s(levels[i + 1]) - begin_s;
     // What costs next to nothing is one range.
@@ -407,6 +408,7 @@ bool GroupWays::fits(const GroupWay& way, int first, int end, int in_flight) con
   stage.nothing_again = !way.recompute.uniform;
   stage.microbatch = is_any(question_.microbatch) ? space_.microbatches.front() : question_.microbatch;
   stage.offload = space_.most_offload(way.option);  // as if it took no time
+  stage.ignores_host = space_.can_offload(way.option);
   const bool sharded = shards_optimizer(std::max(question_.zero, space_.context.framework.zero));
   stage.replicas = sharded ? space_.most_sharers(question_.most_replicas) : question_.replicas;
   stage.zero = question_.zero;

@@ -384,7 +384,7 @@ bool template_of(const Space& space, const Plan& plan, PlanTemplate& out) {
           option = static_cast<int>(o);
       }
       if (option < 0 || !space.has_times(option, microbatch_of(plan, pipeline))) return false;
-      of.stages.push_back({option, stage.end_layer, stage.recompute});
+      of.stages.push_back({option, stage.end_layer, stage.recompute.without_offload()});
     }
     // Shares of one class differ by one at most.
     if (!out.classes.empty() && out.classes.back().stages == of.stages &&

@@ -39,7 +39,7 @@ struct Levels {
   Levels(const Space& space, int option, int microbatch) {
     const TypicalBlock block(space, option, microbatch);
     int64_t kept_bytes = std::numeric_limits<int64_t>::max();
-    for (const Recompute level : kTrainedLevels) {
+    for (const Recompute level : space.levels(option)) {
       if (block.sizes.kept_bytes(level) >= kept_bytes) continue;
       kept_bytes = block.sizes.kept_bytes(level);
       all[count++] = {level, block.again_s(level)};
@@ -72,15 +72,16 @@ class GpuGroup {
     for (size_t i = group_; i < stages_.size(); i += groups_) all_blocks_ += blocks_of(stages_[i]);
   }
 
-  // The fastest of all mixtures of two levels, or nothing.
+  // The fastest of all mixtures of two levels, or nothing. Where the memory of nodes is not enough for it,
+  // nothing of it is there.
   std::optional<Mix> least(Offload offload) {
     offload_ = offload;
-    if (missing_bytes({}) <= 0) return Mix{};
-    Mix best{levels_.count - 1, levels_.count - 1, 0};
-    if (missing_bytes(best) > 0) return std::nullopt;
-    // Neighbours first, as the others gain at most what is left over by whole blocks.
-    for (size_t apart = 1; apart < levels_.count; ++apart)
-      for (size_t level = 0; level + apart < levels_.count; ++level) improve({level, level + apart, 0}, best);
+    std::optional<Mix> best = least_of(levels_.count);
+    if (best && levels_[best->deep].level == Recompute::offload) {
+      const std::optional<Mix> here = least_of(levels_.count - 1);
+      if ((here && again_s(*here) <= again_s(*best)) || missing_bytes(*best, false) > 0) best = here;
+    }
+    if (best && offload != Offload::none && missing_bytes(*best, false) > 0) return std::nullopt;
     return best;
   }
 
@@ -101,6 +102,17 @@ class GpuGroup {
 
  private:
   int blocks_of(const CompactStage& stage) const { return blocks_in(stage, layers_); }
+
+  // Of the first `count` levels, in the memory of GPUs.
+  std::optional<Mix> least_of(size_t count) {
+    if (missing_bytes({}) <= 0) return Mix{};
+    Mix best{count - 1, count - 1, 0};
+    if (missing_bytes(best) > 0) return std::nullopt;
+    // Neighbours first, as the others gain at most what is left over by whole blocks.
+    for (size_t apart = 1; apart < count; ++apart)
+      for (size_t level = 0; level + apart < count; ++level) improve({level, level + apart, 0}, best);
+    return best;
+  }
 
   // Takes the mixture of two levels that has enough memory, if it is faster.
   void improve(Mix mix, Mix& best) {
@@ -134,7 +146,7 @@ class GpuGroup {
     best = {mix.level, mix.deep, high};
   }
 
-  int64_t missing_bytes(const Mix& mix) {
+  int64_t missing_bytes(const Mix& mix, bool ignores_host = true) {
     const int replicas = of_.pipelines() * model_.kinds().shape(stages_[group_].kind).copies();
     if (of_.interleave == 1) {
       const CompactStage& stage = stages_[group_];
@@ -142,14 +154,15 @@ class GpuGroup {
           {stage.kind, stage.first_layer, stage.end_layer, at(mix, group_),
            in_flight(static_cast<int>(group_), static_cast<int>(groups_), microbatches_), microbatch_,
            microbatches_ > 1, replicas, of_.zero, false, std::min(stage.weight_delay, microbatches_ - 1),
-           offload_});
+           offload_, ignores_host});
     }
     for (size_t i = group_; i < stages_.size(); i += groups_) {
       stages_[i].recompute = at(mix, i);
       stages_[i].offload = offload_;
     }
-    return model_.missing_bytes(stages_, static_cast<int>(group_),
-                                {microbatch_, of_.interleave, microbatches_, replicas, of_.zero});
+    return model_.missing_bytes(
+        stages_, static_cast<int>(group_),
+        {microbatch_, of_.interleave, microbatches_, replicas, of_.zero, ignores_host});
   }
 
   IterationModel& model_;
@@ -211,13 +224,14 @@ std::vector<int> some_blocks(FrameworkStyle::SomeBlocks which, int number, const
 
 }  // namespace
 
-std::vector<Recompute> lower_hull(const OfLevel& again_s, const OfLevel& kept) {
+std::vector<Recompute> lower_hull(std::span<const Recompute> levels, const OfLevel& again_s,
+                                  const OfLevel& kept) {
   std::vector<Recompute> hull;
   // Is the second above the line between its neighbours?
   const auto above = [&](Recompute a, Recompute b, Recompute c) {
     return (kept(b) - kept(a)) * (again_s(c) - again_s(a)) >= (kept(c) - kept(a)) * (again_s(b) - again_s(a));
   };
-  for (const Recompute level : kTrainedLevels) {
+  for (const Recompute level : levels) {
     if (!hull.empty() && kept(level) >= kept(hull.back())) continue;
     while (hull.size() > 1 && above(hull[hull.size() - 2], hull.back(), level)) hull.pop_back();
     hull.push_back(level);
@@ -227,8 +241,9 @@ std::vector<Recompute> lower_hull(const OfLevel& again_s, const OfLevel& kept) {
 
 std::vector<Recompute> worthwhile_levels(const Space& space, int option, int microbatch) {
   const TypicalBlock block(space, option, microbatch);
-  return lower_hull([&](Recompute level) { return block.again_s(level); },
-                    [&](Recompute level) { return static_cast<double>(block.sizes.kept_bytes(level)); });
+  return lower_hull(
+      space.levels(option), [&](Recompute level) { return block.again_s(level); },
+      [&](Recompute level) { return static_cast<double>(block.sizes.kept_bytes(level)); });
 }
 
 void recompute_least(const Space& space, IterationModel& model, PlanTemplate& of, size_t pipeline_class,

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "planner/search/native/plan_template.h"
@@ -15,7 +16,8 @@ namespace sailor::native {
 // Levels on the lower convex hull of what a block keeps, over what its backward takes longer; ascending from
 // none. Mixtures of neighbours are the best for any memory.
 using OfLevel = std::function<double(Recompute)>;
-std::vector<Recompute> lower_hull(const OfLevel& again_s, const OfLevel& kept_bytes);
+std::vector<Recompute> lower_hull(std::span<const Recompute> levels, const OfLevel& again_s,
+                                  const OfLevel& kept_bytes);
 // The same of a block of an option.
 std::vector<Recompute> worthwhile_levels(const Space& space, int option, int microbatch);
 

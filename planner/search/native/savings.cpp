@@ -17,6 +17,7 @@ namespace {
 constexpr double kIdleGathers = 1.01, kIdleOffload = 1.01;
 // Parts of the effort: of a search near other plans, and for other frameworks.
 constexpr double kSavingEffort = 0.15, kUniformEffort = 0.5;
+constexpr double kFull = 0.85;        // of a GPU's memory
 constexpr double kOffloadEffort = 3;  // of the search with offloading where there is no plan without
 constexpr int kSavingCandidates = 2;  // of a search near known plans
 
@@ -99,11 +100,16 @@ bool search_savings_once(const PlanningContext& context, PlanOptions options, co
   return best() < before;
 }
 
-// Does it split layers, or take time, for lack of memory?
+// Does it split layers, or take time, for lack of memory? Or perhaps cut them unevenly, because a GPU is
+// full?
 bool lacks_memory(const Candidate& candidate) {
   if (candidate.only_shown) return false;
+  const auto full = [](const StagePrediction& stage) {
+    return static_cast<double>(stage.memory.total()) > kFull * static_cast<double>(stage.capacity_bytes);
+  };
   return has_tensor_parallelism(candidate.plan) || candidate.plan.zero > Zero::optimizer ||
-         !recomputing_stages(candidate.plan).empty();
+         !recomputing_stages(candidate.plan).empty() ||
+         std::ranges::any_of(candidate.prediction.stages, full);
 }
 
 }  // namespace

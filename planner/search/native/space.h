@@ -108,11 +108,13 @@ class Space {
     return linked_[static_cast<size_t>(option_a) * options.size() + static_cast<size_t>(option_b)];
   }
   bool can_recompute(int option, Recompute recompute) const;
-  // What needs least memory of the GPUs of an option.
-  Offload most_offload(int option) const {
-    const bool may = may_offload && kinds[options[static_cast<size_t>(option)].kind].offload_s > 0;
-    return may ? Offload::optimizer : Offload::none;
+  bool can_offload(int option) const {
+    return may_offload && kinds[options[static_cast<size_t>(option)].kind].offload_s > 0;
   }
+  // What needs least memory of the GPUs of an option.
+  Offload most_offload(int option) const { return can_offload(option) ? Offload::optimizer : Offload::none; }
+  // Of recomputation, in ascending order.
+  std::span<const Recompute> levels(int option) const { return trained_levels(can_offload(option)); }
   // What a further stage adds to a pipeline's time, as part of a microbatch's time on it: all of it, or,
   // where backwards may be split, without the weights' gradients and as much again, which fill the wait.
   double ramp_part(int option, int microbatch) const;

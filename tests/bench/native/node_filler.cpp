@@ -31,7 +31,7 @@ void put(PlanStage& stage, const GpuGroup& group) {
   stage.zone = group.node->zone;
   stage.node = group.node->name;
   stage.gpus = group.gpus;
-  stage.shape.tp = static_cast<int>(group.gpus.size());
+  stage.shape.tp = static_cast<int>(group.gpus.size()) / stage.shape.cp;
 }
 
 NodeFiller::NodeFiller(const Snapshot& snapshot) {
@@ -50,10 +50,10 @@ void NodeFiller::take(const Plan& plan) {
 }
 
 bool NodeFiller::fill(PlanStage& stage, const std::string& near) {
-  const size_t tp = static_cast<size_t>(stage.shape.tp);
+  const size_t gpus = static_cast<size_t>(stage.shape.gpus());
   Node* chosen = nullptr;
   for (auto& [name, node] : nodes_) {
-    if (node.node->gpu_type != stage.gpu_type || node.node->zone != stage.zone || node.free.size() < tp)
+    if (node.node->gpu_type != stage.gpu_type || node.node->zone != stage.zone || node.free.size() < gpus)
       continue;
     if (name == near) {
       chosen = &node;
@@ -62,7 +62,7 @@ bool NodeFiller::fill(PlanStage& stage, const std::string& near) {
     if (chosen == nullptr || node.free.size() < chosen->free.size()) chosen = &node;
   }
   if (chosen == nullptr) return false;
-  const auto end = chosen->free.begin() + static_cast<std::ptrdiff_t>(tp);
+  const auto end = chosen->free.begin() + static_cast<std::ptrdiff_t>(gpus);
   put(stage, {chosen->node, {chosen->free.begin(), end}});
   chosen->free.erase(chosen->free.begin(), end);
   return true;

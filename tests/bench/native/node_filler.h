@@ -19,7 +19,7 @@ struct GpuGroup {
 // The rest of a node is unused. The groups point into the snapshot.
 std::vector<GpuGroup> tp_groups(const Snapshot& snapshot, const std::vector<std::string>& types,
                                 const std::vector<std::string>& zones, int tp);
-// Sets the stage's type, zone, node and GPUs from the group, and its TP degree to their number.
+// Sets the stage's type, zone, node and GPUs from the group, and its TP degree so that it has as many.
 void put(PlanStage& stage, const GpuGroup& group);
 
 // The free GPUs of a cluster while a plan is placed stage by stage.
@@ -30,7 +30,7 @@ class NodeFiller {
 
   // Marks the GPUs of the plan's stages as used.
   void take(const Plan& plan);
-  // Gives the stage free GPUs of its type and zone for its TP degree: on the node `near` if it has them, else
+  // Gives the stage free GPUs of its type and zone for its shape: on the node `near` if it has them, else
   // on the node with the fewest free GPUs that has them. False if none has.
   bool fill(PlanStage& stage, const std::string& near);
 

@@ -279,8 +279,10 @@ struct Mover {
 
   bool change_recompute() {
     std::vector<Recompute> levels = {Recompute::none};
-    if (allowed.contains(PlanFeature::recompute))
-      levels.assign(std::begin(kTrainedLevels), std::end(kTrainedLevels));
+    if (allowed.contains(PlanFeature::recompute)) {
+      const auto trained = trained_levels(false);
+      levels.assign(trained.begin(), trained.end());
+    }
     if (allowed.contains(PlanFeature::selective_recompute)) levels.push_back(Recompute::selective);
     const Recompute mode = random.pick(levels);
     const PlanPipeline& one = any_pipeline();

@@ -217,6 +217,28 @@ TEST(DeviceTrainer, StatesInPageLockedMemory) {
   }
 }
 
+TEST(DeviceTrainer, InputsOfBlocksInPageLockedMemory) {
+  for (const StageRecompute& recompute :
+       {StageRecompute(Recompute::offload), StageRecompute(Recompute::offload, 1, Recompute::light)}) {
+    JobSpec job = deep_job();
+    job.training.precision = Precision::bf16;
+    Plan plain = two_by_two_by_two(job);
+    Plan interleaved = make_plan(job, /*microbatch=*/2, {{1, 2, 1, 2}}, {4});
+    interleaved.interleave = 2;
+    Plan split = make_plan(job, /*microbatch=*/2, {{1, 1, 1, 1}}, {4});
+    for (PlanStage& stage : split.pipelines[0].stages) stage.weight_delay = 0;
+    Plan gathered = plain;
+    gathered.zero = Zero::parameters;
+    for (Plan* plan : {&plain, &interleaved, &split, &gathered}) {
+      const Numbers kept = trained(job, *plan, On::host);
+      for (PlanPipeline& pipeline : plan->pipelines)
+        for (PlanStage& stage : pipeline.stages)
+          if (stage.end_layer - std::max(stage.first_layer, 1) > 1) stage.recompute = recompute;
+      EXPECT_EQ(trained(job, *plan, On::device), kept) << summary(*plan);
+    }
+  }
+}
+
 TEST(DeviceTrainer, InterleavedStagesAnd16Bits) {
   for (const Precision precision : {Precision::bf16, Precision::fp16}) {
     JobSpec job = deep_job();

@@ -174,8 +174,9 @@ TEST(PlanJson, EveryBreakOfTheFormIsOneErrorWithItsLine) {
   EXPECT_THAT(error("            4,\n            6", "            5,\n            6"),
               HasSubstr("pipelines[0].stages[1]: begins at layer 5, but layer 4 is next"));
   EXPECT_THAT(error("\"tp\": 4", "\"tp\": 3"), HasSubstr("4 GPUs for a TP degree of 3"));
-  EXPECT_THAT(error("\"recompute\": \"none\"", "\"recompute\": \"some\""),
-              HasSubstr("stages[0].recompute: must be none, selective, light, mlp or full, is \"some\""));
+  EXPECT_THAT(
+      error("\"recompute\": \"none\"", "\"recompute\": \"some\""),
+      HasSubstr("stages[0].recompute: must be none, selective, light, mlp, full or offload, is \"some\""));
   EXPECT_THAT(error("\"node\": \"a1\",", ""),
               HasSubstr("a stage with the key \"gpus\" needs the key \"node\" too"));
   EXPECT_THAT(error("\"global_batch\": 10", "\"global_batch\": 1e400"), HasSubstr("not valid JSON"));
@@ -289,6 +290,13 @@ TEST(PlanJson, BlocksOfAStageMayRecomputeMoreThanTheOthers) {
   EXPECT_THAT(json_of({Recompute::full, 2, Recompute::none}), HasSubstr(R"("recompute":{"full":2})"));
   EXPECT_THAT(json_of({Recompute::full, 2, Recompute::light}),
               HasSubstr(R"("recompute":{"full":2,"rest":"light"})"));
+  EXPECT_THAT(json_of(Recompute::offload), HasSubstr(R"("recompute":"offload")"));
+  EXPECT_TRUE(offloads(plan)) << "inputs of blocks";
+  EXPECT_THAT(json_of({Recompute::offload, 2, Recompute::light}),
+              HasSubstr(R"("recompute":{"offload":2,"rest":"light"})"));
+  EXPECT_EQ(recompute.without_offload(), StageRecompute(Recompute::full, 2, Recompute::light));
+  EXPECT_EQ(StageRecompute(Recompute::offload).without_offload(), Recompute::full);
+  EXPECT_EQ(StageRecompute(Recompute::mlp).without_offload(), Recompute::mlp);
   // No blocks, or none that differ.
   EXPECT_EQ(StageRecompute(Recompute::full, 0, Recompute::light), Recompute::light);
   EXPECT_EQ(StageRecompute(Recompute::full, 3, Recompute::full), Recompute::full);

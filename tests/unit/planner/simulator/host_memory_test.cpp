@@ -32,6 +32,16 @@ TEST(HostMemory, OnProcessorsTheTensorsAreThereToo) {
   EXPECT_EQ(host_memory({}, memory(), kCapacity, true).least_bytes, (1 + 10) * kGiB);
 }
 
+// They are in no checkpoint.
+TEST(HostMemory, OffloadedInputsAreThereOnce) {
+  MemoryBreakdown offloaded = memory();
+  offloaded.offloaded_bytes = offloaded.offloaded_inputs_bytes = 3 * kGiB;
+  JobSpec job;
+  job.checkpoint.directory = "/checkpoints";
+  EXPECT_EQ(host_memory(job, offloaded, kCapacity, false).least_bytes,
+            host_memory(job, memory(), kCapacity, false).least_bytes + 3 * kGiB);
+}
+
 TEST(HostMemory, OffloadedStatesAreThereOnceMore) {
   MemoryBreakdown offloaded = memory();
   offloaded.offloaded_bytes = offloaded.optimizer_bytes + offloaded.master_bytes;

@@ -202,6 +202,34 @@ TEST(Memory, FullRecomputationKeepsInputsAndOneWholeLayer) {
   EXPECT_LE(m.workspace_bytes, 70 + 1000);
 }
 
+TEST(Memory, OffloadedInputsAreNotOnTheGpuButForTwo) {
+  std::vector<LayerSizes> layers(4, layer(0, 1000, 70));
+  for (LayerSizes& one : layers) one.checkpoint_bytes = 10;
+  RankMemoryInput input = rank_of(layers, Recompute::full);
+  input.chunks[0].in_flight = 3;
+  input.microbatch = 2;
+  const MemoryBreakdown here = rank_memory(input, bare(), Precision::bf16);
+  EXPECT_EQ(here.offloaded_bytes, 0);
+  input.chunks[0].recompute = Recompute::offload;
+  const MemoryBreakdown m = rank_memory(input, bare(), Precision::bf16);
+  EXPECT_EQ(m.activations_bytes, 0);
+  EXPECT_EQ(m.offloaded_inputs_bytes, 4 * 10 * 3 * 2);
+  EXPECT_EQ(m.offloaded_bytes, m.offloaded_inputs_bytes);
+  // The block that is computed again has its own; two more are on their way.
+  EXPECT_EQ(m.workspace_bytes, (70 + 1000 + 2 * 10) * 2);
+  EXPECT_LT(m.total(), here.total());
+  // With optimizer states beside them, and of some blocks.
+  layers[1].parameters = 100;
+  input.offload = Offload::optimizer;
+  input.chunks[0].recompute = {Recompute::offload, 2, Recompute::none};
+  const MemoryBreakdown both = rank_memory(input, own_framework(), Precision::bf16);
+  EXPECT_EQ(both.offloaded_inputs_bytes, 2 * 10 * 3 * 2);
+  EXPECT_EQ(both.offloaded_bytes, both.offloaded_inputs_bytes + 100 * 12);
+  // What is not known cannot be offloaded.
+  for (LayerSizes& one : layers) one.checkpoint_bytes = 0;
+  EXPECT_EQ(rank_memory(input, bare(), Precision::bf16).offloaded_inputs_bytes, 0);
+}
+
 TEST(Memory, SelectiveRecomputationKeepsLessThanAllAndMoreThanInputs) {
   std::vector<LayerSizes> layers(4, layer(0, 1000, 0));
   for (LayerSizes& one : layers) {

@@ -339,6 +339,42 @@ TEST(NativeModel, AShardedOptimizerUpdatesItsShareAndGathers) {
   EXPECT_EQ(sharded.stages[0].memory.optimizer_bytes, whole.stages[0].memory.optimizer_bytes / 2);
 }
 
+TEST(NativeModel, OffloadedInputsTakeTimeWhereTheLinkToTheHostIsSlowerThanABlock) {
+  test::Instance in = test::empty_instance(4, 8);
+  in.add_type("a", 0.02, 1 << 30, 1.0);
+  for (auto& [shape, layers] : in.profiles.sizes.by_shape)
+    for (size_t layer = 1; layer <= 4; ++layer) {
+      layers[layer].activation_bytes = 10'000'000;
+      layers[layer].checkpoint_bytes = 1'000'000;
+    }
+  Plan plan = test::make_plan(in, 1, {{{0, 3, "a", 1}, {3, 6, "a", 1}}});
+  const auto predicted = [&](const StageRecompute& recompute) {
+    for (PlanStage& stage : plan.pipelines[0].stages) stage.recompute = recompute;
+    return simulate(in.context(), plan, CostModel::native);
+  };
+  const Prediction here = predicted(Recompute::full);
+  EXPECT_THROW(predicted(Recompute::offload), InputError) << "its rate is not known";
+  GpuType& type = in.catalog.gpu_types["a"];
+  type.node.host_bytes_per_s = 1e9;
+  EXPECT_NEAR(predicted(Recompute::offload).iteration_s, here.iteration_s, 1e-12) << "beside the block";
+  EXPECT_LT(predicted(Recompute::offload).stages[0].memory.total(), here.stages[0].memory.total());
+  // In flight at the first stage: two microbatches of two blocks.
+  EXPECT_EQ(predicted(Recompute::offload).stages[0].memory.offloaded_bytes, 4'000'000);
+  // Every block of every microbatch waits for both copies, beyond its forward, and that and its backward.
+  const double forward_s = here.stages[0].forward_s / 3, backward_s = here.stages[0].backward_s / 3;
+  type.node.host_bytes_per_s = 1e6 / (forward_s + backward_s);
+  const double waits_s = predicted(Recompute::offload).stages[0].backward_s - here.stages[0].backward_s;
+  EXPECT_GT(waits_s, 0);
+  EXPECT_LT(waits_s, 2 * 2 * (forward_s + backward_s));
+  EXPECT_NEAR(
+      predicted({Recompute::offload, 1, Recompute::full}).stages[0].backward_s - here.stages[0].backward_s,
+      waits_s / 2, 1e-12);
+  type.node.host_bytes_per_s = 1e9;
+  type.memory_bandwidth_bytes_per_s = 1e9;
+  EXPECT_NEAR(predicted(Recompute::offload).stages[0].backward_s - here.stages[0].backward_s, 2 * 2e-3, 1e-12)
+      << "both copies pass the memory of the GPU";
+}
+
 TEST(NativeModel, AStepWithOffloadedStatesTakesAsLongAsTheLinkToTheHost) {
   test::Instance in = test::empty_instance(4, 8);
   in.add_type("a", 0.02, 1 << 30, 1.0);

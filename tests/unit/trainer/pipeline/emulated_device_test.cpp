@@ -108,6 +108,28 @@ TEST(EmulatedDevice, AnUpdateWaitsForTheLinkToTheHost) {
   EXPECT_DOUBLE_EQ(emulated_s(1e6), 0.030);
 }
 
+TEST(EmulatedDevice, ABackwardWaitsForInputsFromTheHost) {
+  PhaseWork work = forward(0, 3, 1, 2);
+  work.phase = Phase::backward;
+  work.recompute = Recompute::full;
+  work.offloaded_bytes = 1'000'000;
+  const LayerProfile profile = three_layers();
+  const double full_s = profiled_time_s(profile, work, 1e6);
+  work.recompute = Recompute::offload;
+  EXPECT_DOUBLE_EQ(profiled_time_s(profile, work), full_s) << "it takes no time";
+  EXPECT_DOUBLE_EQ(profiled_time_s(profile, work, 1e12), full_s) << "beside the block";
+  const PhaseWork block = [&] {
+    PhaseWork of = forward(1, 2, 1, 2);
+    return of;
+  }();
+  const double forward_s = profiled_time_s(profile, block);
+  PhaseWork plain = block;
+  plain.phase = Phase::backward;
+  const double backward_s = profiled_time_s(profile, plain);
+  EXPECT_NEAR(profiled_time_s(profile, work, 1e6), full_s + (1 - forward_s) + (1 - forward_s - backward_s),
+              1e-12);
+}
+
 TEST(EmulatedDevice, APartOfABackwardTakesItsShareOfTheTimeAndIsNotCounted) {
   EmulatedDevice device(three_layers());
   PhaseWork part = forward(2, 3, 1, 2);

@@ -247,7 +247,8 @@ TEST(RankTrainer, RecomputationChangesNoBit) {
     const auto kept = trained(job, plan, "thread");
     for (const StageRecompute& recompute :
          {StageRecompute(Recompute::light), StageRecompute(Recompute::mlp), StageRecompute(Recompute::full),
-          StageRecompute(Recompute::full, 1, Recompute::light)}) {
+          StageRecompute(Recompute::full, 1, Recompute::light), StageRecompute(Recompute::offload),
+          StageRecompute(Recompute::offload, 1, Recompute::mlp)}) {
       for (PlanPipeline& pipeline : plan.pipelines)
         for (PlanStage& stage : pipeline.stages)
           if (stage.end_layer - std::max(stage.first_layer, 1) > recompute.deep_blocks())
@@ -276,7 +277,7 @@ TEST(RankTrainer, ASplitBackwardChangesNoBit) {
       };
       const auto whole = trained(job, plan, "thread");
       for (const int most_delay : {0, 1, 2})
-        for (const Recompute level : {Recompute::none, Recompute::mlp, Recompute::full})
+        for (const Recompute level : {Recompute::none, Recompute::mlp, Recompute::full, Recompute::offload})
           EXPECT_EQ(trained(job, set(most_delay, level), "thread"), whole)
               << most_delay << " " << to_string(level);
     }

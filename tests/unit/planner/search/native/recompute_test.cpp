@@ -14,8 +14,10 @@ namespace sailor::native {
 namespace {
 
 std::vector<Recompute> hull_of(const std::map<Recompute, std::pair<double, double>>& again_and_kept) {
-  return lower_hull([&](Recompute level) { return again_and_kept.at(level).first; },
-                    [&](Recompute level) { return again_and_kept.at(level).second; });
+  const bool offload = again_and_kept.contains(Recompute::offload);
+  return lower_hull(
+      trained_levels(offload), [&](Recompute level) { return again_and_kept.at(level).first; },
+      [&](Recompute level) { return again_and_kept.at(level).second; });
 }
 
 TEST(RecomputeLevels, LevelsAboveTheLineBetweenOthersAreLeftOut) {
@@ -28,6 +30,11 @@ TEST(RecomputeLevels, LevelsAboveTheLineBetweenOthersAreLeftOut) {
   // What saves nothing, or is not known.
   EXPECT_EQ(hull_of({{none, {0, 100}}, {light, {0, 100}}, {mlp, {0, 100}}, {full, {9, 5}}}),
             (std::vector{none, full}));
+  // What takes no longer than `full` and keeps less replaces it; what takes a little longer does not.
+  EXPECT_EQ(hull_of({{none, {0, 100}}, {light, {1, 70}}, {mlp, {5, 30}}, {full, {9, 5}}, {offload, {9, 0}}}),
+            (std::vector{none, light, mlp, offload}));
+  EXPECT_EQ(hull_of({{none, {0, 100}}, {light, {1, 70}}, {mlp, {5, 30}}, {full, {9, 5}}, {offload, {11, 0}}}),
+            (std::vector{none, light, mlp, full, offload}));
 }
 
 // One or two groups of GPUs for six blocks whose activations fill them.
@@ -57,9 +64,10 @@ test::Instance crowded(uint64_t seed, int blocks = 6) {
 
 std::vector<StageRecompute> all_ways(const PlanStage& stage, int layers) {
   const int blocks = std::min(stage.end_layer, layers - 1) - std::max(stage.first_layer, 1);
-  std::vector<StageRecompute> ways(std::begin(kTrainedLevels), std::end(kTrainedLevels));
-  for (const Recompute level : kTrainedLevels)
-    for (const Recompute deep : kTrainedLevels)
+  const auto levels = trained_levels(false);
+  std::vector<StageRecompute> ways(levels.begin(), levels.end());
+  for (const Recompute level : levels)
+    for (const Recompute deep : levels)
       for (int count = 1; deep > level && count < blocks; ++count) ways.push_back({deep, count, level});
   return ways;
 }
