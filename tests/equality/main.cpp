@@ -11,8 +11,8 @@
 // at lr 3e-4: the reference is 9e-6 off fp64 after 20 steps, the trainer 1.5e-5 off the reference; at 1e-4 it
 // is 1.6e-6 and 1.2e-6.)
 //
-// Tolerances: 1e-5 in fp32 and 1e-12 in fp64; where fp32 exceeds it, four times what rounding alone does to
-// the reference (rounding.h): deep models with norms after their blocks amplify it.
+// Tolerances: 1e-5 in fp32 and 1e-12 in fp64; where a case exceeds its tolerance, four times what rounding
+// alone does to the reference (rounding.h): deep models with norms after their blocks amplify it.
 //
 // In bf16 the reference stays in fp32 (from the same initial values), and the bound is derived: rounding to 8
 // significant bits is off by u = 2^-9 of a value at most. The longest path of a block, forward and backward,
@@ -63,12 +63,10 @@ Tolerance tolerance(const JobSpec& job) {
   return {unit, 4 * unit * std::sqrt(errors)};
 }
 
-// Where fp32 exceeds its limit, rounding alone may, too: four times that is allowed.
+// Where a case exceeds its limit, rounding alone may, too: four times that is allowed.
 void widen(Tolerance& limit, const Case& c, const Outcome& outcome,
            const std::vector<ReferenceStep>& reference) {
-  if (c.job.training.precision != Precision::fp32 ||
-      (outcome.loss_err <= limit.loss && outcome.grad_err <= limit.gradient))
-    return;
+  if (outcome.loss_err <= limit.loss && outcome.grad_err <= limit.gradient) return;
   const Outcome rounding = rounding_of(c, reference);
   fmt::print(stderr, "rounding alone: loss_err {:.2e}, grad_err {:.2e}\n", rounding.loss_err,
              rounding.grad_err);

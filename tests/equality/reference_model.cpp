@@ -282,10 +282,20 @@ std::map<std::string, at::Tensor> get_tensors(std::istream& in, at::ScalarType d
   return tensors;
 }
 
+// Their gradients are those of the weights.
+Weights rounded(const Weights& weights, std::optional<at::ScalarType> to) {
+  if (!to) return weights;
+  Weights out;
+  for (const auto& [name, weight] : weights)
+    out[name] = weight + (weight.detach().to(*to).to(weight.scalar_type()) - weight.detach());
+  return out;
+}
+
 }  // namespace
 
 std::vector<ReferenceStep> run_reference(const JobSpec& job, const Weights& initial, const TokenData& data,
-                                         int steps, const std::vector<bool>& skipped) {
+                                         int steps, const std::vector<bool>& skipped,
+                                         std::optional<at::ScalarType> rounded_to) {
   Weights weights, frozen, averages;
   std::map<std::string, Moments> moments;
   for (const auto& entry : initial) {
@@ -303,7 +313,8 @@ std::vector<ReferenceStep> run_reference(const JobSpec& job, const Weights& init
   ReferenceSpikes spikes{job.training.on_spike, {}};
   int64_t updates = 0;
   for (int step = 0; step < steps; ++step) {
-    const Weights adapted = job.training.lora ? with_adapters(job, frozen, weights) : weights;
+    const Weights seen = rounded(weights, rounded_to);
+    const Weights adapted = job.training.lora ? with_adapters(job, rounded(frozen, rounded_to), seen) : seen;
     const at::Tensor losses = job.data.document_mask ? reference_loss_of_documents(job, step, adapted, data)
                                                      : reference_loss_of_sequences(job, step, adapted, data);
     torch::autograd::backward({losses.sum()}, {});

@@ -7,6 +7,7 @@
 #include <ATen/ATen.h>
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,10 +29,11 @@ struct ReferenceStep {
 };
 
 // `initial` has every parameter's unsharded initial value by name. `skipped`: the steps without an update;
-// empty: spikes are the only ones.
+// empty: spikes are the only ones. `rounded_to`: what computation sees of the weights.
 std::vector<ReferenceStep> run_reference(const JobSpec& job, const std::map<std::string, at::Tensor>& initial,
                                          const TokenData& data, int steps,
-                                         const std::vector<bool>& skipped = {});
+                                         const std::vector<bool>& skipped = {},
+                                         std::optional<at::ScalarType> rounded_to = std::nullopt);
 
 // As a file, for ranks in other processes.
 void save_reference(const std::vector<ReferenceStep>& steps, const std::string& path);

@@ -7,8 +7,11 @@
 
 namespace sailor::equality {
 
-// The reference in fp32 against itself in fp64, from the same initial values: loss_err and grad_err of
-// rounding alone. Some models amplify it from step to step, whoever computes them.
-Outcome rounding_of(const Case& c, const std::vector<ReferenceStep>& in_fp32);
+// loss_err and grad_err of rounding alone, from the same initial values. Some models amplify it from step to
+// step, whoever computes them; and of gradients that cancel out, as those of adapters of a low rank, little
+// else may be left. In fp32: the reference against itself in fp64; in fp64: the same, as much smaller as its
+// rounding is; in 16 bits: the reference in fp32 against itself with weights rounded to them, which is a part
+// of what is rounded.
+Outcome rounding_of(const Case& c, const std::vector<ReferenceStep>& reference);
 
 }  // namespace sailor::equality
