@@ -110,7 +110,7 @@ Comparison::Comparison(const Case& c, const Plan& plan, int rank, RankTrainer& t
 
 void Comparison::set_initial_values() {
   const bool at_start = trainer_.next_step() == 0;
-  if (at_start) check_masters();
+  if (at_start) check_copies();
   for (Parameter* parameter : trainer_.parameters()) {
     const int64_t first_row = parameter->sharded ? tp_rank_ * parameter->value.size(0) : 0;
     if (parameter->gathered) continue;
@@ -125,13 +125,14 @@ void Comparison::set_initial_values() {
 }
 
 // What follows sets them once more.
-void Comparison::check_masters() const {
+void Comparison::check_copies() const {
   const Optimizer& optimizer = trainer_.optimizer();
   for (std::size_t i = 0; i < optimizer.slices().size(); ++i) {
     const OptimizerSlice& slice = optimizer.slices()[i];
     for (const OptimizerState& state : optimizer.state(i))
-      if (state.name == kMasterState && !at::equal(state.tensor, slice.value.to(state.tensor.scalar_type())))
-        throw std::runtime_error("the master copy of " + slice.name + " is not its initial value");
+      if ((state.name == kMasterState || state.name == kAverageState) &&
+          !at::equal(state.tensor, slice.value.to(state.tensor.scalar_type())))
+        throw std::runtime_error("the " + state.name + " of " + slice.name + " is not its initial value");
   }
 }
 

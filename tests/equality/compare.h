@@ -50,7 +50,7 @@ class Comparison {
 
  private:
   using Count = std::function<void(double error, const std::string& what)>;
-  void check_masters() const;
+  void check_copies() const;
   void compare_averages(const ReferenceStep& expected, const Count& count) const;
   void compare_layer_norms(const StepResult& result, const ReferenceStep& expected, const Count& count) const;
 
