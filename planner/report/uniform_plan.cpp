@@ -96,7 +96,7 @@ std::string uniform_obstacle(const JobSpec& job, const Plan& plan, const ConfigR
         return "its stages have different tensor-parallel degrees";
       if (stage.shape.cp > 1 && !reach.context) return "it has context parallelism";
       if (job.model.ring_degree(stage.shape) > 1 && !reach.ring)
-        return "its context-parallel degree is above the number of heads of keys and values";
+        return "its context-parallel degree does not divide the heads of keys and values of a rank";
       if (stage.shape.cp != first.stages[0].shape.cp)
         return "its stages have different context-parallel degrees";
       if (stage.first_layer != like.first_layer || stage.end_layer != like.end_layer)
