@@ -268,9 +268,12 @@ cudaError_t get_device_properties(cudaDeviceProp* properties, int) {
   return cudaSuccess;
 }
 
+std::atomic<int> host_allocation_count = 0;
+
 cudaError_t host_alloc(void** result, std::size_t bytes, unsigned) {
   if (const auto error = scripted("cudaHostAlloc")) return error;
   need_context("cudaHostAlloc", device);
+  ++host_allocation_count;
   *result = std::malloc(bytes);
   return *result ? cudaSuccess : cudaErrorMemoryAllocation;
 }
@@ -322,6 +325,10 @@ const CudaLibrary& cuda() {
 std::set<int> take_contexts() {
   const std::lock_guard lock(contexts_mutex);
   return std::exchange(contexts, {});
+}
+
+int host_allocations() {
+  return host_allocation_count;
 }
 
 void set_free_bytes(std::size_t bytes) {

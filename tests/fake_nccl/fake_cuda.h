@@ -17,6 +17,8 @@ const CudaLibrary& cuda();
 std::set<int> take_contexts();
 // What cudaMemGetInfo says of the 1 GiB of every device.
 void set_free_bytes(std::size_t bytes);
+// Calls of cudaHostAlloc so far.
+int host_allocations();
 // The calling thread's device; 0 before it has set one, so no rank of a test should use 0.
 int current_device();
 // Loads code to a device: waits for all that is enqueued there, and meanwhile nobody else gets memory. A wait

@@ -21,6 +21,12 @@ Chunk::Chunk(std::vector<Layer*> layers, int first_layer, int model_layers, cons
     layers_[i]->recompute(computed_again(i) ? Recompute::none : level_of(first_layer_ + static_cast<int>(i)));
 }
 
+int Chunk::offloaded_inputs() const {
+  int count = 0;
+  for (std::size_t i = 0; i < layers_.size(); ++i) count += offloads(i) ? 1 : 0;
+  return count;
+}
+
 Recompute Chunk::level_of(int layer) const {
   if (!is_block(layer)) return Recompute::none;
   return recompute_.of_block(layer - std::max(first_layer_, 1));

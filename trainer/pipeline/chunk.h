@@ -43,6 +43,7 @@ class Chunk {
   int end_layer() const { return first_layer_ + static_cast<int>(layers_.size()); }
   const StageRecompute& recompute() const { return recompute_; }
   bool splits_backward() const { return splits_backward_; }
+  int offloaded_inputs() const;  // of a microbatch
   // Of a layer's index.
   Recompute level_of(int layer) const;
 

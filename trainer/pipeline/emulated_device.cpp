@@ -49,8 +49,7 @@ double profiled_time_s(const LayerProfile& profile, const PhaseWork& work, doubl
                                  profile.gpu_type, work.shape.tp, work.shape.tp));
   LayerProfile::Cell cell = *nearest.cell;
   share_context(cell, profile, nearest.microbatch, work.shape);
-  // Of as many sequences as in the cell.
-  const double input_bytes = static_cast<double>(work.offloaded_bytes) * nearest.microbatch / work.sequences;
+  const double cells = static_cast<double>(work.sequences) / nearest.microbatch;
   double time_s = 0;
   for (int layer = work.first_layer; layer < work.end_layer; ++layer) {
     LayerTimes& times = cell.at(static_cast<size_t>(layer));
@@ -61,7 +60,8 @@ double profiled_time_s(const LayerProfile& profile, const PhaseWork& work, doubl
         break;
       case Phase::backward:
         time_s += times.backward_s;
-        times.host_s = host_s(times, {.bytes_per_s = host_bytes_per_s}, input_bytes);
+        times.host_s = host_s(times, {.bytes_per_s = host_bytes_per_s},
+                              static_cast<double>(work.offloaded_bytes) / cells);
         if (block) time_s += times.again_s(work.recompute.of_block(layer - work.first_block));
         if (block && work.split) time_s -= times.weight_s;
         break;
@@ -73,7 +73,7 @@ double profiled_time_s(const LayerProfile& profile, const PhaseWork& work, doubl
         break;
     }
   }
-  if (work.phase != Phase::update) return time_s * work.sequences / nearest.microbatch;
+  if (work.phase != Phase::update) return time_s * cells;
   if (work.offloaded_bytes == 0 || host_bytes_per_s <= 0) return time_s;
   return std::max(time_s, static_cast<double>(work.offloaded_bytes) / host_bytes_per_s);
 }

@@ -84,6 +84,7 @@ void PipelineExecutor::warm_up(const PipelineWork& work, const LayerCall& layer_
       const Batch batch = load(work, {.chunk = i, .microbatch = microbatch});
       warm_up(chunks_[static_cast<std::size_t>(i)], batch, std::move(x), layer_finished);
     }
+    if (layer_finished) offloaded_.reserve(most_offloaded(work, sequences));
   }
   device_.wait(device_.compute());
 }
@@ -99,6 +100,20 @@ void PipelineExecutor::warm_up(const Chunk& chunk, const Batch& batch, at::Tenso
   x = chunk.forward(flight, batch, std::move(x), offloaded_, nothing, nothing);
   chunk.backward(flight, at::zeros_like(x), nothing, layer_finished);
   if (chunk.splits_backward()) chunk.backward_weights(flight, layer_finished);
+}
+
+int PipelineExecutor::most_offloaded(const PipelineWork& work, int sequences) const {
+  int now = 0, most = 0, all = 0;
+  for (const ScheduleStep& step : steps_) {
+    const int inputs = chunks_[static_cast<std::size_t>(step.chunk)].offloaded_inputs();
+    if (step.kind == ScheduleStep::Kind::forward) {
+      most = std::max(most, now += inputs);
+      if (work.sequences(step.microbatch) == sequences) all += inputs;
+    } else if (step.kind == ScheduleStep::Kind::backward) {
+      now -= inputs;
+    }
+  }
+  return std::min(most, all);
 }
 
 PipelineResult PipelineExecutor::run(const PipelineWork& work) {

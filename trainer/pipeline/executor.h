@@ -73,7 +73,8 @@ class PipelineExecutor {
   // nothing is under way there: computes one of that size, without messages, and waits for it; with a
   // `layer_finished` the backward, too. All ranks of a TP group call it. At a product's first use cuBLAS
   // loads what it needs, whatever CUDA_MODULE_LOADING says, and CUDA waits for all that runs on the device: a
-  // receive among it waits for ever if its sender waits for this rank.
+  // receive among it waits for ever if its sender waits for this rank. Likewise it makes the buffers of
+  // offloaded inputs.
   void warm_up(const PipelineWork& work, const LayerCall& layer_finished);
 
   // One iteration. The loss is divided by global_targets and multiplied by loss_scale before the backward.
@@ -96,6 +97,8 @@ class PipelineExecutor {
   at::Tensor take_message(int microbatch);
   void send(StageLink& to, const at::Tensor& tensor, int sequences);
   void warm_up(const Chunk& chunk, const Batch& batch, at::Tensor x, const LayerCall& layer_finished);
+  // As many as wait at the same time when all microbatches have that many sequences; or as there are.
+  int most_offloaded(const PipelineWork& work, int sequences) const;
   // For the step after the current one: what it needs first of offloaded inputs.
   void fetch_inputs(const ScheduleStep& current, const ScheduleStep& next);
   Batch load(const PipelineWork& work, const ScheduleStep& step) const;

@@ -46,6 +46,12 @@ OffloadedInputs::~OffloadedInputs() {
   }
 }
 
+void OffloadedInputs::reserve(int count) {
+  if (last_bytes_ == 0) return;
+  int& made = made_[last_bytes_];
+  for (; made < count; ++made) unused_[last_bytes_].push_back(device_.host_memory(last_bytes_));
+}
+
 OffloadedInput OffloadedInputs::offload(at::Tensor x) {
   OffloadedInput input;
   input.of_ = this;
@@ -56,7 +62,7 @@ OffloadedInput OffloadedInputs::offload(at::Tensor x) {
   x = x.contiguous();
   input.sizes_ = x.sizes().vec();
   input.options_ = x.options();
-  input.bytes_ = x.nbytes();
+  input.bytes_ = last_bytes_ = x.nbytes();
   input.buffer_ = buffer(input.bytes_);
   device_.order(device_.compute(), device_.copies());
   device_.copy(input.buffer_.get(), x.data_ptr(), input.bytes_, device_.copies());
@@ -76,7 +82,10 @@ void OffloadedInputs::oldest_has_left() {
 
 std::shared_ptr<char> OffloadedInputs::buffer(std::size_t bytes) {
   std::vector<std::shared_ptr<char>>& unused = unused_[bytes];
-  if (unused.empty()) return device_.host_memory(bytes);
+  if (unused.empty()) {
+    ++made_[bytes];
+    return device_.host_memory(bytes);
+  }
   std::shared_ptr<char> buffer = std::move(unused.back());
   unused.pop_back();
   return buffer;

@@ -53,6 +53,9 @@ class OffloadedInputs {
   OffloadedInputs(const OffloadedInputs&) = delete;
   OffloadedInputs& operator=(const OffloadedInputs&) = delete;
 
+  // Makes buffers for that many inputs of the size of the last one at the same time, so that none is needed
+  // while others wait for this rank. Does nothing on processors.
+  void reserve(int count);
   // Begins to copy `x`, which later computation may still read.
   OffloadedInput offload(at::Tensor x);
   // Computation that is enqueued from now on waits until all copies to the node are done; their memory on the
@@ -73,6 +76,8 @@ class OffloadedInputs {
   Device& device_;
   std::deque<Leaving> leaving_;
   std::map<std::size_t, std::vector<std::shared_ptr<char>>> unused_;  // buffers by size
+  std::map<std::size_t, int> made_;                                   // likewise: their number, used or not
+  std::size_t last_bytes_ = 0;
 };
 
 }  // namespace sailor
