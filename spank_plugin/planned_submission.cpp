@@ -230,6 +230,7 @@ EnvironmentVariables variables_for(const Submission& submission, const PlannedJo
                                            ? (std::filesystem::current_path() / "job.yaml").string()
                                            : submission.job_path);
   if (moves) add_node_groups(variables, planned.shape.groups);
+  add_queued_nodes(variables, planned.queued);
   variables.emplace_back("SAILOR_CONFIG", planned.site_config);
   variables.emplace_back("SAILOR_LIMITS", limits);
   return variables;

@@ -11,6 +11,7 @@
 #include "planner/inputs/planning_record.h"
 #include "planner/inputs/submit_options.h"
 #include "planner/plan/plan.h"
+#include "planner/plan/queued_nodes.h"
 #include "planner/spec/job_spec.h"
 #include "planner/spec/site_config.h"
 #include "planner/start/planned_start.h"
@@ -39,7 +40,8 @@ struct PlannedJob {
   std::string comment;      // comment of the job, one line
   double least_s = 0;       // time limit that the job waits for at least; 0 = that of the submission
   bool waits = false;       // other jobs use some of its nodes, which the user accepted
-  JobShape shape;           // what Slurm may choose instead of the planned nodes
+  std::vector<QueuedNodes> queued{};  // for which it queues while it runs
+  JobShape shape;                     // what Slurm may choose instead of the planned nodes
 };
 
 // The free nodes.

@@ -178,7 +178,10 @@ PlannedJob plan_with_start(const SubmitOptions& options, const JobSpec& job, con
       .steps = job.training.steps, .objective = inputs.job.objective, .length_s = length_s};
   question.most_wait_s = options.most_wait_s;
   question.by_name = options.pin || !wishes.only_nodes.empty();
-  question.grows = inputs.job.elastic.enabled && site.jobs_may_grow;
+  question.grows = inputs.job.elastic.enabled && inputs.job.elastic.grow_every_s > 0 && site.jobs_may_grow;
+  // Helper jobs of another partition or QOS do not wait as this job would.
+  question.queues =
+      question.grows && !question.by_name && site.grow_partition.empty() && site.grow_qos.empty();
   // A limit that proves too short costs a chain no step.
   question.shortens = options.chain && !job.checkpoint.directory.empty() && wishes.time_limit_s &&
                       !wishes.least_time_is_given;
@@ -204,6 +207,7 @@ PlannedJob plan_with_start(const SubmitOptions& options, const JobSpec& job, con
     planned = on_free_nodes();
   }
   planned.waits = waits;
+  planned.queued = best.queued;
   if (waits && planned.components.size() == 1) planned.least_s = best.least_s;
   if (choice.options.size() > 1 || waits)
     planned.table += fmt::format("starts: {}\n", starts_text(choice.options, inputs.snapshot));

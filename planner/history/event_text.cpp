@@ -9,6 +9,11 @@ std::string gpu_of(const Json& event) {
   return fmt::format("GPU {} of {}", number_in(event, "gpu").value_or(-1), word_in(event, "node"));
 }
 
+std::string nodes_in(const Json& event) {
+  const auto count = integer_in<int>(event, "count");
+  return count > 1 ? fmt::format("{} nodes", count) : "a node";
+}
+
 }  // namespace
 
 std::string reasons_in(const Json& event) {
@@ -44,7 +49,7 @@ std::string event_text(const Json& event) {
                        reasons_in(event));
   if (name == "grow_asked") return fmt::format("requests nodes from Slurm: {}", reasons_in(event));
   if (name == "grow_queued")
-    return fmt::format("waits in the queue for a node with {:.0f} {}: {}",
+    return fmt::format("waits in the queue for {} with {:.0f} {}: {}", nodes_in(event),
                        number_in(event, "gpus").value_or(0), word_in(event, "gpu_type"), reasons_in(event));
   if (name == "grow_withdrawn")
     return fmt::format("no longer waits for a node with {}: {}", word_in(event, "gpu_type"),

@@ -16,6 +16,7 @@ constexpr size_t kMaxTotalBytes = 1'000'000;
 constexpr const char* kPlan = "SAILOR_PLAN";
 constexpr const char* kPlanning = "SAILOR_PLANNING";
 constexpr const char* kNodes = "SAILOR_EQUAL_NODES";
+constexpr const char* kQueued = "SAILOR_QUEUED_NODES";
 
 std::string chunk_name(const std::string& name, size_t index) {
   return fmt::format("{}_{}", name, index);
@@ -58,6 +59,10 @@ void add_node_groups(EnvironmentVariables& variables, const std::vector<NodeGrou
   add_chunks(variables, kNodes, pack_text(to_json(groups)));
 }
 
+void add_queued_nodes(EnvironmentVariables& variables, const std::vector<QueuedNodes>& queued) {
+  if (!queued.empty()) variables.emplace_back(kQueued, to_json(queued));
+}
+
 std::optional<Plan> carried_plan(const Scheduler& scheduler) {
   const std::string packed = chunks_of(scheduler, kPlan);
   if (packed.empty()) return std::nullopt;
@@ -69,6 +74,11 @@ std::vector<NodeGroup> carried_node_groups(const Scheduler& scheduler) {
   if (packed.empty()) return {};
   const std::string source = "the job's SAILOR_EQUAL_NODES_0";
   return parse_node_groups(unpack_text(packed, "the nodes of the plan's shape", source), source);
+}
+
+std::vector<QueuedNodes> carried_queued_nodes(const Scheduler& scheduler) {
+  const std::optional<std::string> json = scheduler.carried_value(kQueued);
+  return json ? parse_queued_nodes(*json, "the job's SAILOR_QUEUED_NODES") : std::vector<QueuedNodes>{};
 }
 
 PlanningFiles take_carried_planning(Scheduler& scheduler) {

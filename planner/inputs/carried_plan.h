@@ -6,6 +6,8 @@
 //     SAILOR_EQUAL_NODES_0, ...           on which nodes the plan may run as well
 //     (planner/plan/node_groups.h),
 //                                         packed; missing if it may not
+//     SAILOR_QUEUED_NODES                 for which it queues while it runs
+//     (planner/plan/queued_nodes.h)
 //     SAILOR_JOB                          absolute path of the job spec, when it came from a file
 //     SAILOR_CONFIG                       absolute path of the site config
 //     SAILOR_LIMITS                       the limits of the submission (submitted_limits.h)
@@ -23,6 +25,7 @@
 #include "planner/inputs/planning_record.h"
 #include "planner/plan/node_groups.h"
 #include "planner/plan/plan.h"
+#include "planner/plan/queued_nodes.h"
 #include "planner/scheduler/scheduler.h"
 
 namespace sailor {
@@ -33,12 +36,15 @@ using EnvironmentVariables = std::vector<std::pair<std::string, std::string>>;
 // inputs are omitted if both together are too large.
 EnvironmentVariables plan_environment(const Plan& plan, const PlanningFiles& planning);
 
+void add_queued_nodes(EnvironmentVariables& variables, const std::vector<QueuedNodes>& queued);
 void add_node_groups(EnvironmentVariables& variables, const std::vector<NodeGroup>& groups);
 
 // The plan of this process's job; nothing if the job has none. Throws InputError when it is damaged.
 std::optional<Plan> carried_plan(const Scheduler& scheduler);
 // The groups of its nodes; empty if the job has the planned nodes. Throws InputError.
 std::vector<NodeGroup> carried_node_groups(const Scheduler& scheduler);
+// Empty if the job queues for none. Throws InputError.
+std::vector<QueuedNodes> carried_queued_nodes(const Scheduler& scheduler);
 // The planner's inputs; empty if the job does not have them. Removes them from the environment, so that the
 // processes of the job do not inherit them. Throws InputError.
 PlanningFiles take_carried_planning(Scheduler& scheduler);

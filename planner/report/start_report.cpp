@@ -15,6 +15,12 @@ namespace {
 std::string start_of(const StartOption& option, const Snapshot& snapshot) {
   const std::string gpus = gpus_by_type(option.candidate.plan);
   const std::string end = (snapshot.time_s ? "end " : "end in ") + time_text(option.end_s(), snapshot.time_s);
+  if (!option.queued.empty()) {
+    std::vector<std::string> kinds;
+    for (const QueuedNodes& kind : option.queued)
+      kinds.push_back(fmt::format("{} {}", kind.nodes * kind.gpus, kind.gpu_type));
+    return fmt::format("start now on {} and queue for {}, {}", gpus, fmt::join(kinds, " + "), end);
+  }
   if (option.start.wait_s <= 0) return fmt::format("start now on {}, {}", gpus, end);
   constexpr double kInSeconds_s = 600;  // up to here minutes are too coarse
   const double wait_s = std::ceil(option.start.wait_s);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <set>
+#include <utility>
 
 #include "planner/start/start_times.h"
 
@@ -155,6 +156,36 @@ void drop_too_long(std::vector<StartOption>& options, std::optional<double> leng
   if (!std::all_of(options.begin(), options.end(), too_long)) std::erase_if(options, too_long);
 }
 
+// The option that starts now, if the job may start with it and queue for the nodes of others.
+std::optional<StartOption> start_to_queue_from(const std::vector<StartOption>& options,
+                                               const StartQuestion& question) {
+  if (!question.queues || question.objective.expense() || question.deadline_s) return std::nullopt;
+  const auto now = std::find_if(options.begin(), options.end(),
+                                [](const StartOption& option) { return option.start.wait_s == 0; });
+  if (now == options.end()) return std::nullopt;
+  // A limit that proves too short costs nothing only where another job continues.
+  if (now->run_s > question.length_s.value_or(kNever_s) && !question.shortens) return std::nullopt;
+  return *now;
+}
+
+// The same option with the nodes of the one that waits. Nothing if it does not pay.
+std::optional<StartOption> queueing(StartOption now, const StartOption& later) {
+  const auto nodes_of = [](const StartOption& option) {
+    std::vector<const SnapshotNode*> nodes;
+    for (const std::string& name : node_names(option.candidate.plan))
+      if (const SnapshotNode* node = option.snapshot.find(name)) nodes.push_back(node);
+    return nodes;
+  };
+  now.queued = queued_nodes(nodes_of(later), nodes_of(now));
+  if (later.run_s < kSameShare * now.run_s) return std::nullopt;
+  // What is done by then need not be done later.
+  const double left = 1 - later.start.wait_s / now.run_s;
+  now.run_s = std::min(now.run_s, later.start.wait_s + std::max(0.0, left) * later.run_s);
+  now.least_s = 0;
+  if (now.queued.empty() || now.end_s() + kLeastEarlier_s > later.end_s()) return std::nullopt;
+  return now;
+}
+
 // The option to take, by the starts as they are known.
 size_t best_of(const std::vector<StartOption>& options, const StartQuestion& question) {
   const auto late = [&](const StartOption& option) {
@@ -191,6 +222,7 @@ StartChoice choose_start(const Snapshot& snapshot, const SearchResult& now, cons
   std::vector<StartOption>& options = choice.options;
   options = Options(snapshot, now, question, plan).collect();
   if (question.objective.expense() && !question.deadline_s) drop_expensive(options, question.objective);
+  const std::optional<StartOption> now_option = start_to_queue_from(options, question);
   drop_too_long(options, question.length_s);
   if (options.empty()) return choice;
   size_t best = best_of(options, question);
@@ -204,6 +236,9 @@ StartChoice choose_start(const Snapshot& snapshot, const SearchResult& now, cons
   std::swap(options[0], options[best]);
   std::sort(options.begin() + 1, options.end(),
             [](const StartOption& a, const StartOption& b) { return a.end_s() < b.end_s(); });
+  if (now_option && options[0].start.wait_s > 0)
+    if (std::optional<StartOption> both = queueing(*now_option, options[0]))
+      options.insert(options.begin(), std::move(*both));
   choice.in_time = !question.deadline_s || options[0].end_s() <= *question.deadline_s;
   return choice;
 }

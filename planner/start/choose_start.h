@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "planner/plan/queued_nodes.h"
 #include "planner/search/search.h"
 #include "planner/spec/job_spec.h"
 #include "planner/spec/snapshot.h"
@@ -30,6 +31,8 @@ struct StartOption {
   int nodes = 0;       // that it takes
   double gpu_s = 0;    // GPUs of these nodes x run_s
   double usd = 0;      // of the run
+  // For which the job queues while it runs on those of its plan: run_s is the time until it ends with both.
+  std::vector<QueuedNodes> queued{};
 
   double end_s() const { return start.wait_s + run_s; }
 };
@@ -42,6 +45,7 @@ struct StartQuestion {
   std::optional<double> deadline_s{};   // for the end, from now
   bool by_name = false;                 // the job starts on the planned nodes only, not on equal ones
   bool grows = false;                   // the job takes nodes that become free while it runs
+  bool queues = false;                  // it can start now and queue for other nodes while it runs
   bool shortens = false;                // it may get a shorter time limit, if it suffices (least_limit_s())
   double effort_s = 0.5;                // of all searches together
   size_t most_questions = 3;            // to the scheduler
@@ -71,7 +75,8 @@ struct StartChoice {
 // Plans that would reach the job's time limit are only taken if all do. Of ends within 2 % of each other the
 // one that takes fewest GPU hours is chosen. A start that the scheduler does not confirm counts a tenth
 // later. A job that can start now and grows does not wait for nodes that no waiting job wants: it gets them
-// while it runs.
+// while it runs. If it would wait for others, and can queue for them while it runs, it starts now and does
+// so, if it then ends a minute earlier or more, and is not slower than 2 % of the plan with them.
 StartChoice choose_start(const Snapshot& snapshot, const SearchResult& now, const StartQuestion& question,
                          const ShortSearch& plan, const AskScheduler& ask);
 

@@ -2,7 +2,7 @@
 # A training job adds useful nodes that become free. A node that is too slow is not used. A node that another job releases is requested, its
 # ranks join, the iteration time falls as predicted, and the losses are equal to those of the undisturbed run. With elastic.yield the node
 # is returned when another job waits for it, and taken again later, and no step is lost. After the job is cancelled,
-# no helper jobs remain. With --requeue the controller is killed first: the helper jobs end with it, Slurm restarts the job (which takes
+# no helper jobs remain. A job that would wait behind others starts on what is free and queues for the rest. With --requeue the controller is killed first: the helper jobs end with it, Slurm restarts the job (which takes
 # minutes), and it grows again.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/elastic_lib.sh" growth
@@ -111,4 +111,27 @@ expect "no process is left" wait_until 30 no_training_processes
 expect "no helper job is left" wait_until 10 no_helpers
 expect "the last event is its end" contains "$(tail -1 "$events")" '"event":"ended"'
 [ "${1:-}" != --requeue ] || scancel "$others"
+
+# Behind another job in the queue, it trains on what is free, and gets the node in its turn.
+wait_idle
+hold a2,v2,t1,t2
+others=$held
+run sbatch -p all -w v1 --exclusive -t 2 -o /dev/null --wrap "sleep 30"
+first=$(job_submitted)
+wait_until 30 job_runs "$first"
+run sbatch -p all -w v1 --exclusive -t 1 -o /dev/null --wrap "sleep 5"
+second=$(job_submitted)
+expect "submitted" submit job.yaml
+expect "it says what it starts on, and waits for" contains "$err" "starts: start now on 4 A100-40 and queue for 4 V100-16, end "
+expect "it trains" wait_until 60 more_events running 0
+expect "on what is free" equal "$(nodes_of_job "$job")" a1
+expect "and queues" wait_until 30 more_events grow_queued 0
+helper=$(squeue -h -t PD -n "sailor-$job-helper" -o "%A %f %p" | sort | head -1 | cut -d' ' -f1)
+expect "in its turn, although it yields" contains "$(scontrol show job -o "$helper")" " Nice=0 "
+expect "the other job comes first" wait_until 90 job_runs "$second"
+expect "then it has the node" wait_until 90 more_events grew 0
+expect "the plan uses it" wait_until 30 more_events resumed 0
+expect "no step is lost" equal "$(steps_lost)" 0
+scancel "$job" "$others"
+expect "no helper job is left" wait_until 30 no_helpers
 finish

@@ -234,6 +234,7 @@ int run(const Arguments& arguments, Scheduler& scheduler) {
   options.nodes_s = job.elastic.wait_s;
   options.node_limits = limits.node_limits;
   options.most_nodes = limits.most_nodes;
+  if (arguments.plan_file.empty()) options.queued = carried_queued_nodes(scheduler);
   if (arguments.plan_file.empty()) options.planning = take_carried_planning(scheduler);
   start.place(options.planning);
   options.moved = start.text;

@@ -16,6 +16,7 @@
 #include <string>
 
 #include "planner/plan/plan.h"
+#include "planner/plan/queued_nodes.h"
 #include "planner/scheduler/scheduler.h"
 #include "planner/spec/job_spec.h"
 #include "trainer/elastic/replanner.h"
@@ -45,6 +46,7 @@ struct ControllerOptions {
   // From the submission: limits on the nodes of the job, as options of sailor-cluster, and on their number.
   std::vector<std::string> node_limits{};
   std::optional<int> most_nodes{};
+  std::vector<QueuedNodes> queued{};         // for which it queues from its start on
   std::string grow_partition{}, grow_qos{};  // of helper jobs, by the site; empty = as the submission
   double nodes_s = 600;  // maximum wait of an elastic job for nodes while no plan is possible
   // A job with checkpoints stops in an orderly way, and before its time limit.

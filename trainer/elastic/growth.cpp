@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <random>
 #include <utility>
 
@@ -37,6 +38,7 @@ Growth::Growth(Options options, EventLog& events, std::string log,
       log_(std::move(log)),
       say_(std::move(say)),
       look_(log_),
+      queued_(options_.queued),
       own_(options_.own_nodes) {}
 
 void Growth::tick(const Training& training, const GrowthPlanner& planner, double now_s) {
@@ -90,7 +92,7 @@ void Growth::give_up_late_ones(const Training& training, double now_s) {
     if (!std::exchange(helper.at_once, false)) continue;
     int others = 0, alike = 0;
     for (const auto& [id, other] : helpers_) {
-      if (id == keeper || !other.waits() || other.at_once) continue;
+      if (id == keeper || !other.waits() || other.at_once || other.in_turn) continue;
       ++others;
       alike += same_kind(other.node, helper.node);
     }
@@ -110,6 +112,12 @@ bool Growth::has_or_rests(const SnapshotNode& node, double now_s) const {
 int Growth::waiting() const {
   return static_cast<int>(
       std::count_if(helpers_.begin(), helpers_.end(), [](const auto& one) { return one.second.waits(); }));
+}
+
+int Growth::waiting_longer() const {
+  return static_cast<int>(std::count_if(helpers_.begin(), helpers_.end(), [](const auto& one) {
+    return one.second.waits() && !one.second.in_turn;
+  }));
 }
 
 bool Growth::waits_for(const SnapshotNode& kind) const {
@@ -148,6 +156,9 @@ void Growth::find_own_nodes() {
 
 void Growth::choose(const Training& training, const GrowthPlanner& planner, double now_s) {
   find_own_nodes();
+  known_ = seen_->nodes;
+  for (const BusyNode& busy : seen_->busy) known_.push_back(busy.node);
+  queue_in_turn(training, now_s);
   std::erase_if(rests_, [&](const Rest& rest) { return now_s >= rest.until_s; });
   GrowthQuestion question{
       .planner = planner.copy(),
@@ -161,8 +172,6 @@ void Growth::choose(const Training& training, const GrowthPlanner& planner, doub
       .steps_left = training.steps_left,
       .time_left_s = time_left_s(),
       .change_s = training.change_s};
-  known_ = std::move(seen_->nodes);
-  for (BusyNode& busy : seen_->busy) known_.push_back(std::move(busy.node));
   seen_.reset();
   if (options_.most_nodes)
     question.most_new = std::max(0, *options_.most_nodes - static_cast<int>(training.nodes) - waiting());
@@ -180,11 +189,47 @@ void Growth::choose(const Training& training, const GrowthPlanner& planner, doub
                        [question = std::move(question)] { return choose_growth(question); });
 }
 
-// Of the nodes that it holds.
+// The nodes for which the job could have waited.
+void Growth::queue_in_turn(const Training& training, double now_s) {
+  for (QueuedNodes& kind : queued_) {
+    const auto like = std::find_if(known_.begin(), known_.end(),
+                                   [&](const SnapshotNode& node) { return kind.are_like(node); });
+    const int wished = std::exchange(kind.nodes, 0);
+    if (like == known_.end() || window_s(training) < least_s_) continue;
+    SnapshotNode whole = *like;
+    whole.free_gpus.resize(static_cast<size_t>(whole.gpus));
+    std::iota(whole.free_gpus.begin(), whole.free_gpus.end(), 0);
+    int count = 0;
+    for (const SnapshotNode& node :
+         within_limits(std::vector(static_cast<size_t>(wished), whole), seen_->limits)) {
+      const int nodes = static_cast<int>(training.nodes) + waiting();
+      if (options_.most_nodes && nodes >= *options_.most_nodes) break;
+      if (waiting() - waiting_longer() >= kMostInTurn) {
+        kind.nodes = wished - count;
+        break;
+      }
+      if (!request({.node = node, .at_once = false, .in_turn = true, .asked_s = now_s})) break;
+      ++count;
+    }
+    if (count == 0) continue;
+    events_.write("grow_queued", {{"gpu_type", kind.gpu_type},
+                                  {"gpus", kind.gpus},
+                                  {"partition", kind.partition},
+                                  {"count", count},
+                                  {"why", "the job could have waited for them"}});
+    say_(fmt::format("elastic: waits in the queue for {} with {}",
+                     count == 1 ? "a node" : fmt::format("{} nodes", count), describe_kind(whole)));
+  }
+  std::erase_if(queued_, [](const QueuedNodes& kind) { return kind.nodes == 0; });
+}
+
+// Of the nodes that it holds, and did not get in its turn.
 std::vector<WantedNode> Growth::wanted_now() const {
   std::vector<WantedNode> wanted;
-  for (const WantedNode& one : seen_->wanted)
-    if (options_.yields && holds(one.node)) wanted.push_back(one);
+  if (!options_.yields) return wanted;
+  for (const auto& [keeper, helper] : helpers_)
+    for (const WantedNode& one : seen_->wanted)
+      if (helper.came_s && !helper.in_turn && helper.node.name == one.node) wanted.push_back(one);
   return wanted;
 }
 
@@ -204,7 +249,7 @@ void Growth::take(const GrowthAnswer& answer, double now_s) {
 void Growth::take_nodes(const GrowthAnswer& answer, double now_s) {
   std::vector<std::string> names;
   for (const SnapshotNode& node : answer.nodes) {
-    if (!request(node, true, now_s)) break;
+    if (!request({.node = node, .at_once = true, .asked_s = now_s})) break;
     names.push_back(node.name);
   }
   if (names.empty()) return;
@@ -217,7 +262,7 @@ void Growth::take_nodes(const GrowthAnswer& answer, double now_s) {
 
 void Growth::take_waits(const GrowthAnswer& answer, double now_s) {
   for (auto& [keeper, helper] : helpers_) {
-    if (!helper.waits() || helper.at_once) continue;
+    if (!helper.waits() || helper.at_once || helper.in_turn) continue;
     const auto alike = [&](const SnapshotNode& node) { return same_kind(node, helper.node); };
     const bool was_asked = std::any_of(asked_later_.begin(), asked_later_.end(), alike);
     const bool pays = std::any_of(answer.waits.begin(), answer.waits.end(),
@@ -226,8 +271,8 @@ void Growth::take_waits(const GrowthAnswer& answer, double now_s) {
       withdraw(static_cast<pid_t>(keeper), helper, "the plan would not use it any more");
   }
   for (const GrowthAnswer::Wait& wait : answer.waits) {
-    if (waiting() >= kMostWaiting) return;
-    if (waits_for(wait.node) || !request(wait.node, false, now_s)) continue;
+    if (waiting_longer() >= kMostWaiting) return;
+    if (waits_for(wait.node) || !request({.node = wait.node, .at_once = false, .asked_s = now_s})) continue;
     events_.write("grow_queued", {{"gpu_type", wait.node.gpu_type},
                                   {"gpus", wait.node.free_gpus.size()},
                                   {"partition", wait.node.partition},
@@ -239,19 +284,21 @@ void Growth::take_waits(const GrowthAnswer& answer, double now_s) {
   }
 }
 
-bool Growth::request(const SnapshotNode& node, bool at_once, double now_s) {
+bool Growth::request(Helper helper) {
   try {
-    helpers_[options_.start_keeper(wish_for(node))] = {.node = node, .at_once = at_once, .asked_s = now_s};
+    const pid_t keeper = options_.start_keeper(wish_for(helper));
+    helpers_[keeper] = std::move(helper);
     return true;
   } catch (const std::runtime_error& error) {
-    events_.write("grow_refused", {{"node", node.name}, {"why", error.what()}});
+    events_.write("grow_refused", {{"node", helper.node.name}, {"why", error.what()}});
     return false;
   }
 }
 
 // The scheduler knows partition and GPUs of a node, not its zone or price.
-Growth::Wish Growth::wish_for(const SnapshotNode& node) const {
-  Wish wish{.node = node, .by_name = node.host.gres.empty(), .least_s = least_s_};
+Growth::Wish Growth::wish_for(const Helper& helper) const {
+  const SnapshotNode& node = helper.node;
+  Wish wish{.node = node, .by_name = node.host.gres.empty(), .least_s = least_s_, .in_turn = helper.in_turn};
   int entries = 0;  // of this node, one for each of its types
   for (const SnapshotNode& other : known_) {
     entries += other.name == node.name;

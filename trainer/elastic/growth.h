@@ -5,7 +5,8 @@
 // Helper jobs ask for a kind of node, not for its name, and wait in the scheduler's queue. For free nodes
 // there may be several, which start at once or not at all. For nodes that are in use there is one for each
 // kind that pays, at most kMostWaiting; they are withdrawn when they no longer pay, or when too little of the
-// training is left.
+// training is left. Besides, there is one for each node for which the job could have waited before its start,
+// at most kMostInTurn at a time.
 //
 // A job that yields returns nodes on which waiting jobs of others would start, as long as it has a plan
 // without them, and asks for others again later, after all other jobs.
@@ -26,6 +27,7 @@
 #include <utility>
 #include <vector>
 
+#include "planner/plan/queued_nodes.h"
 #include "planner/spec/snapshot.h"
 #include "trainer/elastic/cluster_look.h"
 #include "trainer/elastic/growth_choice.h"
@@ -35,7 +37,7 @@ namespace sailor {
 
 class Growth {
  public:
-  static constexpr int kMostWaiting = 3;
+  static constexpr int kMostWaiting = 3, kMostInTurn = 16;
 
   // A node that a helper job is to get.
   struct Wish {
@@ -43,6 +45,7 @@ class Growth {
     std::vector<std::string> not_on{};  // nodes that look the same to the scheduler, but are not
     bool by_name = false;               // the scheduler cannot tell the kind
     double least_s = 0;                 // shortest time that is useful
+    bool in_turn = false;               // it waits like any job, also where others come first
   };
   struct Options {
     double every_s = 0;  // average time per request to the scheduler; 0 = the job never grows
@@ -55,7 +58,10 @@ class Growth {
     // the job any more: the scheduler took it when it failed.
     std::set<std::string> own_nodes{};
     std::optional<int> most_nodes{};  // maximum nodes of the job
-    std::optional<double> end_s{};    // end of the job's time limit, since 1970
+    // Nodes for which the job could have waited: it asks for them at the first look, in its turn, and does
+    // not return them to others.
+    std::vector<QueuedNodes> queued{};
+    std::optional<double> end_s{};  // end of the job's time limit, since 1970
     // Starts the keeper of a helper job as a child of this process; lets it end.
     std::function<pid_t(const Wish& wish)> start_keeper{};
     std::function<void(pid_t keeper)> end_keeper{};
@@ -104,6 +110,7 @@ class Growth {
   struct Helper {
     SnapshotNode node;    // of the kind; once it has joined, itself. Its free GPUs are the ones to use
     bool at_once = true;  // such a node was free
+    bool in_turn = false;
     double asked_s = 0;
     std::optional<double> came_s{};
     bool released = false;
@@ -125,14 +132,16 @@ class Growth {
   void take(const GrowthAnswer& answer, double now_s);
   void take_nodes(const GrowthAnswer& answer, double now_s);
   void take_waits(const GrowthAnswer& answer, double now_s);
-  bool request(const SnapshotNode& node, bool at_once, double now_s);
+  void queue_in_turn(const Training& training, double now_s);
+  bool request(Helper helper);
   void withdraw(pid_t keeper, Helper& helper, const std::string& why);
   std::vector<SnapshotNode> free_ones(double now_s) const;
   std::vector<SnapshotNode> later_ones(double now_s) const;
   bool has_or_rests(const SnapshotNode& node, double now_s) const;
-  int waiting() const;
+  int waiting() const;         // helper jobs that wait
+  int waiting_longer() const;  // of them, those that count for kMostWaiting
   bool waits_for(const SnapshotNode& kind) const;
-  Wish wish_for(const SnapshotNode& node) const;
+  Wish wish_for(const Helper& helper) const;
   double interval_s(double requests);
 
   const Options options_;
@@ -142,6 +151,7 @@ class Growth {
   ClusterLook look_;
   std::minstd_rand random_{std::random_device()()};
   double next_look_s_ = 0;
+  std::vector<QueuedNodes> queued_;        // not yet asked for
   std::optional<Snapshot> seen_;           // not yet evaluated
   std::vector<SnapshotNode> known_;        // all nodes of the last snapshot
   std::set<std::string> own_;              // of options_.own_nodes, those that are still of the job

@@ -50,6 +50,7 @@ HelperRequest filled(HelperRequest request, const Growth::Wish& wish, bool by_na
   const SnapshotNode& node = wish.node;
   request.partition = node.partition;
   request.least_s = static_cast<int>(wish.least_s);
+  if (wish.in_turn) request.after_others = false;
   request.gres = node.host.gres;
   request.whole_node = !node.shared;
   if (node.shared) {
@@ -81,7 +82,8 @@ Growth::Options growth_options(const ControllerOptions& options, const OwnJob& o
   Growth::Options growth{.every_s = options.grow_every_s,
                          .yields = options.yields,
                          .spread = kSpread,
-                         .most_nodes = options.most_nodes};
+                         .most_nodes = options.most_nodes,
+                         .queued = options.queued};
   if (allocation.end_s) growth.end_s = static_cast<double>(*allocation.end_s);
   for (const AllocatedNode& node : allocation.nodes) growth.own_nodes.insert(node.name);
   // Of an earlier start of the job, which is not asked for what it has seen.

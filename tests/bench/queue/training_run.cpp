@@ -81,7 +81,7 @@ void TrainingRun::submit() {
   StartQuestion question;
   question.steps = std::max<int64_t>(1, std::llround(steps_left_));
   question.length_s = static_cast<double>(training_.limit_s);
-  question.grows = question.shortens = true;
+  question.grows = question.queues = question.shortens = true;
   const StartChoice choice =
       choose_start(cluster, now, question, plan, [&](const StartOption& option) -> std::optional<double> {
         const auto start_s =
@@ -89,7 +89,9 @@ void TrainingRun::submit() {
         if (!start_s) return std::nullopt;
         return static_cast<double>(*start_s) - now_s();
       });
-  if (!choice.options.empty()) submit_plan(choice.options.front().candidate, choice.options.front().least_s);
+  if (choice.options.empty()) return;
+  queued_ = choice.options.front().queued;
+  submit_plan(choice.options.front().candidate, choice.options.front().least_s);
 }
 
 void TrainingRun::submit_fixed() {
@@ -202,7 +204,7 @@ void TrainingRun::end_part(const QueuedJob& job) {
 
 Growth::Options TrainingRun::growth_options(const QueuedJob& job) {
   constexpr double kEvery_s = 60;
-  Growth::Options options{.every_s = kEvery_s, .yields = true};
+  Growth::Options options{.every_s = kEvery_s, .yields = true, .queued = queued_};
   options.own_nodes = {job.nodes.begin(), job.nodes.end()};
   options.end_s = static_cast<double>(*job.end_s);
   options.in_thread = false;
@@ -227,7 +229,7 @@ pid_t TrainingRun::start_helper(const Growth::Wish& wish, int64_t end_s) {
                                                          .end_s = end_s,
                                                          .least_s = static_cast<int>(wish.least_s),
                                                          .gres = wish.node.host.gres,
-                                                         .after_others = true,
+                                                         .after_others = !wish.in_turn,
                                                          .script = "helper"});
   return next_keeper_++;
 }

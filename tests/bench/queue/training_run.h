@@ -69,8 +69,9 @@ class TrainingRun {
   const Training& training_;
   StudyWorld& world_;
   double steps_left_;
-  std::string job_;  // empty = not submitted
-  Plan plan_;        // in force
+  std::string job_;                  // empty = not submitted
+  Plan plan_;                        // in force
+  std::vector<QueuedNodes> queued_;  // for which the job queues while it runs
   double iteration_s_ = 0;
   std::optional<double> since_s_{};  // steps are counted up to then; nothing = not running
   std::optional<int64_t> started_s_{}, ended_s_{};

@@ -94,6 +94,22 @@ TEST(CarriedPlan, TheNodesThatMayReplaceThePlannedOnesTravelWithIt) {
   EXPECT_EQ(arrived[0].equal, group.equal);
 }
 
+TEST(CarriedPlan, TheNodesForWhichTheJobQueuesTravelWithIt) {
+  EnvironmentVariables variables = plan_environment(big_plan(3), {});
+  add_queued_nodes(variables, {});
+  {
+    AsInsideTheJob job(variables);
+    EXPECT_TRUE(carried_queued_nodes(site_scheduler()).empty());
+  }
+  const std::vector<QueuedNodes> queued = {{"fast", "east", "quick", 4, 2}, {"", "", "steady", 8, 1}};
+  add_queued_nodes(variables, queued);
+  AsInsideTheJob job(variables);
+  EXPECT_EQ(carried_queued_nodes(site_scheduler()), queued);
+  variables.back().second = R"([{"partition":"fast","nodes":2}])";
+  AsInsideTheJob broken(variables);
+  EXPECT_THROW(carried_queued_nodes(site_scheduler()), InputError);
+}
+
 TEST(CarriedPlan, WhatThePlanWasMadeWithArrivesOnce) {
   std::mt19937 random(5);
   std::string large;  // of several chunks, packed

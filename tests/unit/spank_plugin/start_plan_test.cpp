@@ -112,6 +112,24 @@ TEST_F(StartPlanTest, WaitsForFasterNodesWhenThatEndsEarlier) {
   EXPECT_LE(questions, 4);
 }
 
+TEST_F(StartPlanTest, AJobThatMayGrowStartsNowAndQueuesForFasterNodes) {
+  job.elastic.enabled = true;
+  queue = {{.nodes = 1, .names = {"q1"}, .start_in_s = 600, .limit_s = 600}};
+  const PlannedJob planned = plan();
+  EXPECT_FALSE(planned.waits);
+  EXPECT_THAT(node_names(planned.plan), testing::Not(testing::Contains("q1")));
+  ASSERT_EQ(planned.queued.size(), 1u);
+  EXPECT_TRUE(planned.queued[0].are_like(busy[0].node));
+  EXPECT_EQ(planned.queued[0].nodes, 1);
+  EXPECT_THAT(planned.table, HasSubstr("starts: start now on "));
+  EXPECT_THAT(planned.table, HasSubstr(" and queue for 2 quick, end "));
+  options.pin = true;
+  EXPECT_TRUE(plan().queued.empty()) << "those nodes and no others";
+  options.pin = false;
+  job.elastic.grow_every_s = 0;
+  EXPECT_TRUE(plan().waits) << "the job never grows";
+}
+
 TEST_F(StartPlanTest, StartsNowWhenTheJobIsShortOrSlurmSaysMuchLater) {
   answer_s = 100'000;
   const PlannedJob planned = plan();

@@ -194,6 +194,53 @@ TEST_F(ChooseStartTest, AJobThatGrowsWaitsOnlyBehindOthers) {
   EXPECT_THAT(chosen(), ElementsAre("a1", "a2"));
 }
 
+// y1 is in use for 1000 s, and then another job's for 600 s.
+TEST_F(ChooseStartTest, AJobStartsNowAndQueuesForWhatItWouldWaitFor) {
+  snapshot.nodes = {node("a1")};
+  busy("y1", 1000, "Y");
+  snapshot.queue = {{.nodes = 1, .names = {"y1"}, .start_in_s = 1000, .limit_s = 600}};
+  question.grows = true;
+  EXPECT_THAT(chosen(), ElementsAre("a1", "y1"));  // 1600 + 4000 s
+  question.queues = true;
+  const StartChoice choice = choose();
+  const StartOption& option = choice.options[0];
+  EXPECT_THAT(node_names(option.candidate.plan), ElementsAre("a1"));
+  EXPECT_EQ(option.start.source, StartSource::free_now);
+  EXPECT_THAT(option.queued, ElementsAre(QueuedNodes{"", "", "Y", 4, 1})) << "a1 is its own";
+  EXPECT_NEAR(option.end_s(), 1600 + (1 - 1600.0 / 12000) * 4000, 1e-6);
+  EXPECT_EQ(option.least_s, 0);
+  EXPECT_THAT(node_names(choice.options[1].candidate.plan), ElementsAre("a1", "y1"));
+  EXPECT_TRUE(choice.options[1].queued.empty());
+
+  question.length_s = 8000;  // a1 alone takes 12,000 s
+  EXPECT_THAT(chosen(), ElementsAre("a1", "y1"));
+  question.shortens = true;  // another job would continue
+  EXPECT_THAT(choose().options[0].queued, testing::SizeIs(1));
+}
+
+TEST_F(ChooseStartTest, AJobQueuesWhileItRunsOnlyIfThatSavesTime) {
+  snapshot.nodes = {node("a1")};
+  busy("y1", 100, "Y");
+  snapshot.queue = {{.nodes = 1, .names = {"y1"}, .start_in_s = 100, .limit_s = 60}};
+  question.queues = true;
+  EXPECT_THAT(choose().options[0].queued, testing::IsEmpty())
+      << "until then half a minute of it would be done";
+  snapshot.busy[0].free_in_s = 1000;
+  EXPECT_THAT(choose().options[0].queued, testing::SizeIs(1));
+  for (int i = 0; i < 60; ++i) busy("z" + std::to_string(i), 1000, "Y");
+  EXPECT_THAT(choose().options[0].queued, testing::IsEmpty()) << "a1 is slower than 2 % of all";
+  snapshot.busy.resize(1);
+  question.deadline_s = 20000;
+  EXPECT_THAT(choose().options[0].queued, testing::IsEmpty())
+      << "the cheapest that ends in time is asked for";
+  question.deadline_s.reset();
+  question.objective = Expense::cost;
+  EXPECT_THAT(choose().options[0].queued, testing::IsEmpty());
+  question.objective = Objective::throughput;
+  snapshot.nodes.clear();
+  EXPECT_THAT(choose().options[0].queued, testing::IsEmpty()) << "nothing can start";
+}
+
 TEST_F(ChooseStartTest, AsksLittleAndSearchesLittleOnALargeCluster) {
   for (int i = 0; i < 200; ++i) busy("a" + std::to_string(i), 100 + 50 * i);
   for (int i = 0; i < 100; ++i) busy("y" + std::to_string(i), 100 + 90 * i, "Y");

@@ -39,6 +39,7 @@ struct GrowthTest : testing::Test {
   int64_t steps_left = 10000;
   double change_s = 1;
   std::set<std::string> own_nodes;
+  std::vector<QueuedNodes> queued;
   double now_s = 0;
   Plan plan;
   std::optional<Replanner> replanner;
@@ -92,6 +93,7 @@ struct GrowthTest : testing::Test {
       return std::vector<std::string>{"cat", scratch.path() + "/snapshot.yaml"};
     };
     options.own_nodes = own_nodes;
+    options.queued = queued;
     options.start_keeper = [this](const Growth::Wish& wish) {
       asked.push_back(wish.node.name);
       wishes.push_back(wish);
@@ -352,6 +354,60 @@ TEST_F(GrowthTest, ANodeThatAnotherJobWaitsForIsReturned) {
   now_s += 120;  // after a rest
   look();
   EXPECT_EQ(asked.size(), before + 1);
+}
+
+TEST_F(GrowthTest, WhatItCouldHaveWaitedForIsAskedForInItsTurn) {
+  queued = {{"fast", "east", "quick", 4, 5}, {"fast", "west", "quick", 4, 1}};
+  own_nodes = {"q1"};
+  yields = true;
+  cluster("", "q1, q2, q3, r1");
+  make();
+  growth->tick(training(), *replanner, now_s);
+  look();
+  const auto in_turn = [](const Growth::Wish& wish) { return wish.in_turn && wish.node.gpus == 4; };
+  EXPECT_EQ(std::ranges::count_if(wishes, in_turn), 5) << "of the kind that there is";
+  EXPECT_THAT(wishes[0].node.free_gpus, ElementsAre(0, 1, 2, 3));
+  EXPECT_EQ(wishes[0].not_on, (std::vector<std::string>{"q1", "q2", "q3"})) << "which look the same";
+  EXPECT_EQ(wishes.size(), 6u) << "besides, a node of the other kind, after others";
+  EXPECT_THAT(log(),
+              HasSubstr(R"("event":"grow_queued","gpu_type":"quick","gpus":4,"partition":"fast","count":5)"));
+  EXPECT_THAT(said[0], HasSubstr("waits in the queue for 5 nodes with 4 quick (fast)"));
+  look();
+  EXPECT_EQ(wishes.size(), 6u);
+  ASSERT_TRUE(growth->came("r1", keepers[0], now_s));
+  cluster("", "q1, q2, q3, r1", "r1");
+  now_s += 120;
+  look();
+  EXPECT_FALSE(growth->gave_up(keepers[0])) << "others do not get it";
+  steps_left = 10;
+  look();
+  EXPECT_TRUE(growth->gave_up(keepers[1])) << "too little of the training is left";
+}
+
+TEST_F(GrowthTest, ForManyNodesAFewHelperJobsWaitInTheirTurn) {
+  queued = {{"fast", "east", "quick", 4, Growth::kMostInTurn + 2}};
+  own_nodes = {"q1"};
+  cluster("", "q1, r1");
+  make();
+  growth->tick(training(), *replanner, now_s);
+  look();
+  ASSERT_EQ(wishes.size(), static_cast<size_t>(Growth::kMostInTurn));
+  growth->came("r2", keepers[0], now_s);
+  growth->came("r3", keepers[1], now_s);
+  cluster("q2", "q1, r1");
+  look();
+  EXPECT_EQ(std::ranges::count_if(wishes, [](const Growth::Wish& wish) { return wish.in_turn; }),
+            Growth::kMostInTurn + 2);
+}
+
+TEST_F(GrowthTest, NoMoreIsAskedForInItsTurnThanTheJobMayHave) {
+  queued = {{"fast", "east", "quick", 2, 5}};
+  own_nodes = {"q1"};
+  cluster("", "q1, q2, q3");
+  make(3);
+  growth->tick(training(), *replanner, now_s);
+  look();
+  EXPECT_EQ(asked.size(), 2u);
 }
 
 TEST_F(GrowthTest, ANodeThatWasPreemptedIsWaitedForAgain) {
