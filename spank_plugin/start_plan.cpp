@@ -174,14 +174,11 @@ PlannedJob plan_with_start(const SubmitOptions& options, const JobSpec& job, con
   };
   if (!has_choice(options, job, wishes, live)) return on_free_nodes();
   const PlanningInputs inputs = inputs_with_busy(options, job, site, live.snapshot);
-  StartQuestion question{
-      .steps = job.training.steps, .objective = inputs.job.objective, .length_s = length_s};
+  StartQuestion question = start_question(inputs.job, site);
+  question.length_s = length_s;
   question.most_wait_s = options.most_wait_s;
   question.by_name = options.pin || !wishes.only_nodes.empty();
-  question.grows = inputs.job.elastic.enabled && inputs.job.elastic.grow_every_s > 0 && site.jobs_may_grow;
-  // Helper jobs of another partition or QOS do not wait as this job would.
-  question.queues =
-      question.grows && !question.by_name && site.grow_partition.empty() && site.grow_qos.empty();
+  if (question.by_name) question.queues = false;
   // A limit that proves too short costs a chain no step.
   question.shortens = options.chain && !job.checkpoint.directory.empty() && wishes.time_limit_s &&
                       !wishes.least_time_is_given;

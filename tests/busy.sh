@@ -181,7 +181,9 @@ wait_until 60 no_trainings || complain "jobs are left: $(squeue -h -o '%A %j %T'
 wait_until 40 no_training_processes || complain "processes are left: $(training_processes | paste -sd,)"
 squeue -h -n other,running -o %A | xargs -r scancel
 wait_until 60 no_jobs || complain "jobs do not end"
-left=$(find t*/tmp -mindepth 1; find . \( -name '*.tmp*' -o -type s \) -print; find "$SAILOR_CLUSTER_DIR"/tmp -mindepth 2)
+# The partitions that sailor-cluster has read are kept for other programs of the user (admin guide).
+kept="sailor-$(id -u "$SAILOR_CLUSTER_USER")"
+left=$(find t*/tmp -mindepth 1 ! -name "$kept" ! -path "*/$kept/setup-*.json"; find . \( -name '*.tmp*' -o -type s \) -print; find "$SAILOR_CLUSTER_DIR"/tmp -mindepth 2)
 [ -z "$left" ] || complain "files are left: $(head -5 <<<"$left" | paste -sd,)"
 
 # Losses.

@@ -41,11 +41,11 @@ void print_explanation(const ExplainCommand& command, const PlanningInputs& inpu
 // The best starts, now and later; none when nothing has to be waited for.
 std::vector<StartOption> starts_of(const PlanningInputs& inputs, PlanOptions options,
                                    const SearchResult& now) {
-  const int64_t steps = inputs.job.training.steps;
-  if (inputs.snapshot.busy.empty() || steps <= 0) return {};
+  if (inputs.snapshot.busy.empty() || inputs.job.training.steps <= 0) return {};
   options.top_k = 1;
   options.explain = false;
-  StartQuestion question{.steps = steps, .objective = inputs.job.objective, .most_questions = 0};
+  StartQuestion question = start_question(inputs.job, inputs.site);
+  question.most_questions = 0;
   question.effort_s = std::min(question.effort_s, options.time_limit_s);
   return choose_start(
              inputs.snapshot, now, question,

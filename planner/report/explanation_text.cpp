@@ -229,7 +229,8 @@ std::string explanation_json(const PlanningContext& context, const SearchResult&
     out["starts"].push_back({{"gpus", gpus_by_type(option.candidate.plan)},
                              {"start_in_s", option.start.wait_s},
                              {"end_in_s", option.end_s()},
-                             {"nodes", node_names(option.candidate.plan)}});
+                             {"nodes", node_names(option.candidate.plan)},
+                             {"queued", json::parse(to_json(option.queued))}});
   add_bounds(result.bound, out);
   if (explanation == nullptr) return out.dump(2) + "\n";
   const Candidate& chosen = explanation->chosen;

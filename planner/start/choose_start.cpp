@@ -243,6 +243,14 @@ StartChoice choose_start(const Snapshot& snapshot, const SearchResult& now, cons
   return choice;
 }
 
+StartQuestion start_question(const JobSpec& job, const SiteConfig& site) {
+  StartQuestion question{.steps = job.training.steps, .objective = job.objective};
+  question.grows = job.elastic.enabled && job.elastic.grow_every_s > 0 && site.jobs_may_grow;
+  // Helper jobs of another partition or QOS do not wait as this job would.
+  question.queues = question.grows && site.grow_partition.empty() && site.grow_qos.empty();
+  return question;
+}
+
 double least_limit_s(double run_s) {
   constexpr double kSlower = 1.25, kLeast_s = 900, kMinute_s = 60;
   return std::ceil(std::max(kSlower * run_s, run_s + kLeast_s) / kMinute_s) * kMinute_s;

@@ -12,6 +12,7 @@
 #include "planner/plan/queued_nodes.h"
 #include "planner/search/search.h"
 #include "planner/spec/job_spec.h"
+#include "planner/spec/site_config.h"
 #include "planner/spec/snapshot.h"
 #include "planner/start/planned_start.h"
 
@@ -50,6 +51,9 @@ struct StartQuestion {
   double effort_s = 0.5;                // of all searches together
   size_t most_questions = 3;            // to the scheduler
 };
+
+// Of a job at a site, without the limits of its submission.
+StartQuestion start_question(const JobSpec& job, const SiteConfig& site);
 
 // The least time limit of a job that runs for that long, as predicted: with room for slower steps and changes
 // of its plan. In whole minutes.
