@@ -283,19 +283,19 @@ std::map<std::string, at::Tensor> get_tensors(std::istream& in, at::ScalarType d
 }
 
 // Their gradients are those of the weights.
-Weights rounded(const Weights& weights, std::optional<at::ScalarType> to) {
-  if (!to) return weights;
+Weights disturbed(const Weights& weights, double by, int step) {
+  if (by == 0) return weights;
+  at::Generator random = at::detail::createCPUGenerator(static_cast<uint64_t>(step));
   Weights out;
   for (const auto& [name, weight] : weights)
-    out[name] = weight + (weight.detach().to(*to).to(weight.scalar_type()) - weight.detach());
+    out[name] = weight + weight.detach() * at::empty_like(weight.detach()).uniform_(-by, by, random);
   return out;
 }
 
 }  // namespace
 
 std::vector<ReferenceStep> run_reference(const JobSpec& job, const Weights& initial, const TokenData& data,
-                                         int steps, const std::vector<bool>& skipped,
-                                         std::optional<at::ScalarType> rounded_to) {
+                                         int steps, const std::vector<bool>& skipped, double disturbed_by) {
   Weights weights, frozen, averages;
   std::map<std::string, Moments> moments;
   for (const auto& entry : initial) {
@@ -313,8 +313,9 @@ std::vector<ReferenceStep> run_reference(const JobSpec& job, const Weights& init
   ReferenceSpikes spikes{job.training.on_spike, {}};
   int64_t updates = 0;
   for (int step = 0; step < steps; ++step) {
-    const Weights seen = rounded(weights, rounded_to);
-    const Weights adapted = job.training.lora ? with_adapters(job, rounded(frozen, rounded_to), seen) : seen;
+    const Weights seen = disturbed(weights, disturbed_by, step);
+    const Weights adapted =
+        job.training.lora ? with_adapters(job, disturbed(frozen, disturbed_by, step), seen) : seen;
     const at::Tensor losses = job.data.document_mask ? reference_loss_of_documents(job, step, adapted, data)
                                                      : reference_loss_of_sequences(job, step, adapted, data);
     torch::autograd::backward({losses.sum()}, {});

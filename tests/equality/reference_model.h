@@ -7,7 +7,6 @@
 #include <ATen/ATen.h>
 
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,11 +28,11 @@ struct ReferenceStep {
 };
 
 // `initial` has every parameter's unsharded initial value by name. `skipped`: the steps without an update;
-// empty: spikes are the only ones. `rounded_to`: what computation sees of the weights.
+// empty: spikes are the only ones. `disturbed_by`: computation sees weights that are off by a random part of
+// themselves up to this, another one at each step.
 std::vector<ReferenceStep> run_reference(const JobSpec& job, const std::map<std::string, at::Tensor>& initial,
                                          const TokenData& data, int steps,
-                                         const std::vector<bool>& skipped = {},
-                                         std::optional<at::ScalarType> rounded_to = std::nullopt);
+                                         const std::vector<bool>& skipped = {}, double disturbed_by = 0);
 
 // As a file, for ranks in other processes.
 void save_reference(const std::vector<ReferenceStep>& steps, const std::string& path);
